@@ -1,0 +1,1 @@
+"""One pool of all your GPUs, claimed from the notebook."""

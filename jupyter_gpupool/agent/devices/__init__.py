@@ -1,0 +1,1 @@
+"""Devices, real ones by NVML and simulated ones, behind one small interface."""

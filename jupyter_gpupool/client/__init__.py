@@ -1,0 +1,1 @@
+"""How any Python reaches a pool: HTTP, event stream, discovery, start of the embedded pool."""

@@ -1,0 +1,1 @@
+"""The service that decides: the only writer of truth."""

@@ -1,0 +1,1 @@
+"""HTTP: one file per resource; no SQL and no decision."""

@@ -1,0 +1,1 @@
+"""One command, one function: open the unit, load, ask the pure core, save, commit."""

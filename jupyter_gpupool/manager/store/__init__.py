@@ -1,0 +1,1 @@
+"""Tables and migrations: rows in, pool types out."""

@@ -1,0 +1,1 @@
+"""What a notebook user holds: claims as Dask clusters."""

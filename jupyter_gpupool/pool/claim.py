@@ -1,0 +1,366 @@
+"""A claim and its state machine: the only code that changes a claim's phase.
+
+Called by the manager's service, one call a database transaction. The table is section 4 of the
+design: (phase, event) → one function named after both ends. Pure: time is passed in.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import ClassVar, TypeVar
+
+from . import claim_events as happened
+from .claim_events import ClaimEvent, EndKind
+from .errors import Conflict
+from .event import EventKind
+from .ids import ClaimId, HostId, UserName
+from .request import ClaimRequest, WorkerBounds
+from .units import plural
+
+MOST_START_TRIES = 3
+_STORY_LENGTH = 12
+
+
+class Phase(StrEnum):
+    """Where a claim is in its life."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    RUNNING = "running"
+    HIBERNATING = "hibernating"
+    HIBERNATED = "hibernated"
+    RESUMING = "resuming"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+WAITING = frozenset({Phase.PENDING, Phase.RESUMING})
+"""Phases in which a claim waits for a grant."""
+HOLDING = frozenset({Phase.STARTING, Phase.RUNNING, Phase.HIBERNATING, Phase.ENDING})
+"""Phases in which a claim may hold leases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryLine:
+    """One arrow a claim went along."""
+
+    at: datetime
+    phase: Phase
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warning_:  # noqa: N801 - Warning is Python's own
+    """What will be taken from the claim, by which rule, and when."""
+
+    rule: str
+    deadline: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerPlace:
+    """Where a claim's scheduler runs; `address` is None until it listens."""
+
+    host_id: HostId
+    address: str | None = None
+    dashboard_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One user's right to workers.
+
+    Attributes:
+        bounds: How many workers it wants now; the request's until it is scaled.
+        wanted_since: When it last asked for what it has not yet: its place in line.
+        failed_starts: Starts that came to nothing since it last ran.
+        expires_at: When it ends by itself; set on the first grant.
+        end: How it ended or is ending, else None.
+        story: Its last arrows, oldest first.
+    """
+
+    id: ClaimId
+    owner: UserName
+    request: ClaimRequest
+    phase: Phase
+    bounds: WorkerBounds
+    created_at: datetime
+    phase_since: datetime
+    wanted_since: datetime
+    reason: str
+    failed_starts: int = 0
+    scheduler: SchedulerPlace | None = None
+    started_at: datetime | None = None
+    expires_at: datetime | None = None
+    warning: Warning_ | None = None
+    end: EndKind | None = None
+    story: tuple[StoryLine, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What people call it: the given name, else its id."""
+        return self.request.name or self.id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is ending or has ended: nothing brings it back."""
+        return self.phase in (Phase.ENDING, Phase.ENDED)
+
+
+class Effect(StrEnum):
+    """What the manager has to do because of an arrow."""
+
+    END_LEASES = "end-leases"
+    """Every lease the claim still holds goes to ending, and its scheduler is stopped."""
+    REPLAN = "replan"
+    """A scheduling pass may now decide something new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What an arrow gives: the claim after it, what has to be done, what people are told."""
+
+    claim: Claim
+    kind: EventKind
+    reason: str
+    effects: tuple[Effect, ...] = ()
+
+
+class ImpossibleTransition(Conflict):
+    """The claim is in no phase in which this can happen; the message tells its story."""
+
+    reference: ClassVar[str] = "impossible-transition"
+
+    def __init__(self, claim: Claim, event: ClaimEvent) -> None:
+        lines = [f"{line.at:%H:%M:%S} {line.phase}: {line.reason}" for line in claim.story]
+        super().__init__(
+            f"Claim {claim.name} is {claim.phase}, so it cannot take"
+            f" {type(event).__name__} ({event.reason}). Its story: {' | '.join(lines)}"
+        )
+        self.claim = claim
+        self.event = event
+
+
+def open_claim(claim_id: ClaimId, owner: UserName, request: ClaimRequest, now: datetime) -> Step:
+    """A new claim, pending: the arrow from nothing."""
+    reason = f"{owner} asks for {plural(request.workers.maximum, 'worker')}."
+    claim = Claim(
+        id=claim_id,
+        owner=owner,
+        request=request,
+        phase=Phase.PENDING,
+        bounds=request.workers,
+        created_at=now,
+        phase_since=now,
+        wanted_since=now,
+        reason=reason,
+        story=(StoryLine(at=now, phase=Phase.PENDING, reason=reason),),
+    )
+    return Step(claim=claim, kind=EventKind.CLAIM_PENDING, reason=reason, effects=(Effect.REPLAN,))
+
+
+def step(claim: Claim, event: ClaimEvent, now: datetime) -> Step:
+    """Take one arrow.
+
+    Raises:
+        ImpossibleTransition: If the table has no arrow for this event in the claim's phase.
+    """
+    arrow = ARROWS.get((claim.phase, type(event)))
+    if arrow is None:
+        raise ImpossibleTransition(claim, event)
+    return arrow(claim, event, now)
+
+
+_E = TypeVar("_E", bound=ClaimEvent)
+Arrow = Callable[[Claim, ClaimEvent, datetime], Step]
+
+
+def _to(claim: Claim, phase: Phase, event: ClaimEvent, now: datetime) -> Claim:
+    line = StoryLine(at=now, phase=phase, reason=event.reason)
+    return replace(
+        claim,
+        phase=phase,
+        phase_since=now if phase is not claim.phase else claim.phase_since,
+        reason=event.reason,
+        story=(*claim.story, line)[-_STORY_LENGTH:],
+    )
+
+
+def waiting_to_starting(claim: Claim, event: happened.Granted, now: datetime) -> Step:
+    """Its minimum is granted. The clock of its time limit starts with the first grant."""
+    life = min(claim.request.time_limit or event.longest_life, event.longest_life)
+    after = replace(
+        _to(claim, Phase.STARTING, event, now),
+        scheduler=SchedulerPlace(host_id=event.scheduler_host),
+        expires_at=claim.expires_at or now + life,
+    )
+    return Step(claim=after, kind=EventKind.CLAIM_STARTING, reason=event.reason)
+
+
+def starting_to_starting(claim: Claim, event: happened.SchedulerUp, now: datetime) -> Step:
+    """Its scheduler listens; the workers may come."""
+    return _scheduler_up(claim, event, now, EventKind.CLAIM_STARTING)
+
+
+def starting_to_running(claim: Claim, event: happened.MinimumUp, now: datetime) -> Step:
+    """Everything of its minimum is registered."""
+    after = replace(
+        _to(claim, Phase.RUNNING, event, now),
+        failed_starts=0,
+        started_at=claim.started_at or now,
+    )
+    return Step(claim=after, kind=EventKind.CLAIM_RUNNING, reason=event.reason)
+
+
+def starting_to_pending(claim: Claim, event: happened.StartFailed, now: datetime) -> Step:
+    """A start failed: it waits again in its old place, until the tries are used up."""
+    tries = claim.failed_starts + 1
+    if event.final or tries >= MOST_START_TRIES:
+        tried = replace(claim, failed_starts=tries)
+        ended = happened.EndAsked(kind=EndKind.FAILED, reason=event.reason)
+        return any_to_ending(tried, ended, now)
+    after = replace(_to(claim, Phase.PENDING, event, now), failed_starts=tries, scheduler=None)
+    return Step(
+        claim=after,
+        kind=EventKind.CLAIM_PENDING,
+        reason=event.reason,
+        effects=(Effect.END_LEASES, Effect.REPLAN),
+    )
+
+
+def running_to_running(claim: Claim, event: happened.WorkersChanged, now: datetime) -> Step:
+    """Its workers changed; it runs on."""
+    return _changed(_to(claim, claim.phase, event, now), event)
+
+
+def running_scheduler_up(claim: Claim, event: happened.SchedulerUp, now: datetime) -> Step:
+    """Its scheduler's dashboard came up, or its host was adopted by a new agent."""
+    return _scheduler_up(claim, event, now, EventKind.CLAIM_CHANGED)
+
+
+def any_rescaled(claim: Claim, event: happened.Rescaled, now: datetime) -> Step:
+    """Its user wants more or fewer workers; more means a new place in line."""
+    more = event.bounds.maximum > claim.bounds.maximum
+    after = replace(
+        _to(claim, claim.phase, event, now),
+        bounds=event.bounds,
+        wanted_since=now if more and claim.phase not in WAITING else claim.wanted_since,
+    )
+    kind = EventKind(f"claim.{claim.phase}") if claim.phase is not Phase.RUNNING else None
+    return Step(
+        claim=after,
+        kind=kind or EventKind.CLAIM_CHANGED,
+        reason=event.reason,
+        effects=(Effect.REPLAN,),
+    )
+
+
+def running_warned(claim: Claim, event: happened.Warned, now: datetime) -> Step:
+    """It is told what will be taken from it, and when."""
+    warning = Warning_(rule=event.rule, deadline=now + event.after, reason=event.reason)
+    return _changed(replace(_to(claim, claim.phase, event, now), warning=warning), event)
+
+
+def running_cleared(claim: Claim, event: happened.WarningCleared, now: datetime) -> Step:
+    """The warning no longer holds."""
+    return _changed(replace(_to(claim, claim.phase, event, now), warning=None), event)
+
+
+def running_to_hibernating(claim: Claim, event: happened.HibernateAsked, now: datetime) -> Step:
+    """Its results are on their way to safety."""
+    after = replace(_to(claim, Phase.HIBERNATING, event, now), warning=None)
+    return Step(claim=after, kind=EventKind.CLAIM_HIBERNATING, reason=event.reason)
+
+
+def hibernating_to_hibernated(claim: Claim, event: happened.ResultsKept, now: datetime) -> Step:
+    """Its devices are free for others."""
+    after = _to(claim, Phase.HIBERNATED, event, now)
+    return Step(
+        claim=after,
+        kind=EventKind.CLAIM_HIBERNATED,
+        reason=event.reason,
+        effects=(Effect.REPLAN,),
+    )
+
+
+def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datetime) -> Step:
+    """It queues again, like a pending claim."""
+    after = replace(_to(claim, Phase.RESUMING, event, now), wanted_since=now)
+    return Step(
+        claim=after, kind=EventKind.CLAIM_RESUMING, reason=event.reason, effects=(Effect.REPLAN,)
+    )
+
+
+def any_to_ending(claim: Claim, event: happened.EndAsked, now: datetime) -> Step:
+    """It is over; what it holds goes back."""
+    after = replace(_to(claim, Phase.ENDING, event, now), end=event.kind, warning=None)
+    return Step(
+        claim=after,
+        kind=EventKind.CLAIM_ENDING,
+        reason=event.reason,
+        effects=(Effect.END_LEASES, Effect.REPLAN),
+    )
+
+
+def ending_to_ended(claim: Claim, event: happened.AllFreed, now: datetime) -> Step:
+    """Nothing of it is left. The reason of the end stays the reason of the claim."""
+    reason = claim.reason
+    after = replace(_to(claim, Phase.ENDED, replace(event, reason=reason), now), scheduler=None)
+    return Step(claim=after, kind=EventKind.CLAIM_ENDED, reason=reason, effects=(Effect.REPLAN,))
+
+
+def _changed(claim: Claim, event: ClaimEvent) -> Step:
+    return Step(claim=claim, kind=EventKind.CLAIM_CHANGED, reason=event.reason)
+
+
+def _scheduler_up(
+    claim: Claim, event: happened.SchedulerUp, now: datetime, kind: EventKind
+) -> Step:
+    assert claim.scheduler is not None, "a claim past its grant has a scheduler's place"
+    place = replace(claim.scheduler, address=event.address, dashboard_port=event.dashboard_port)
+    return Step(
+        claim=replace(_to(claim, claim.phase, event, now), scheduler=place),
+        kind=kind,
+        reason=event.reason,
+    )
+
+
+def _arrow(kind: type[_E], function: Callable[[Claim, _E, datetime], Step]) -> Arrow:
+    def take(claim: Claim, event: ClaimEvent, now: datetime) -> Step:
+        assert isinstance(event, kind), "the table is keyed by the event's own type"
+        return function(claim, event, now)
+
+    return take
+
+
+_LIVE = tuple(phase for phase in Phase if phase not in (Phase.ENDING, Phase.ENDED))
+_SCALABLE = (Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.RESUMING)
+
+ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
+    (Phase.PENDING, happened.Granted): _arrow(happened.Granted, waiting_to_starting),
+    (Phase.RESUMING, happened.Granted): _arrow(happened.Granted, waiting_to_starting),
+    (Phase.STARTING, happened.SchedulerUp): _arrow(happened.SchedulerUp, starting_to_starting),
+    (Phase.STARTING, happened.MinimumUp): _arrow(happened.MinimumUp, starting_to_running),
+    (Phase.STARTING, happened.StartFailed): _arrow(happened.StartFailed, starting_to_pending),
+    (Phase.RUNNING, happened.WorkersChanged): _arrow(happened.WorkersChanged, running_to_running),
+    (Phase.RUNNING, happened.SchedulerUp): _arrow(happened.SchedulerUp, running_scheduler_up),
+    (Phase.RUNNING, happened.Warned): _arrow(happened.Warned, running_warned),
+    (Phase.RUNNING, happened.WarningCleared): _arrow(happened.WarningCleared, running_cleared),
+    (Phase.RUNNING, happened.HibernateAsked): _arrow(
+        happened.HibernateAsked, running_to_hibernating
+    ),
+    (Phase.HIBERNATING, happened.ResultsKept): _arrow(
+        happened.ResultsKept, hibernating_to_hibernated
+    ),
+    (Phase.HIBERNATED, happened.ResumeAsked): _arrow(happened.ResumeAsked, hibernated_to_resuming),
+    (Phase.ENDING, happened.AllFreed): _arrow(happened.AllFreed, ending_to_ended),
+    **{(phase, happened.Rescaled): _arrow(happened.Rescaled, any_rescaled) for phase in _SCALABLE},
+    **{(phase, happened.EndAsked): _arrow(happened.EndAsked, any_to_ending) for phase in _LIVE},
+}
+
+
+def remaining_life(claim: Claim, now: datetime) -> timedelta | None:
+    """How long until the claim ends by itself; None before its first grant."""
+    return None if claim.expires_at is None else claim.expires_at - now

@@ -1,0 +1,110 @@
+"""What can happen to a claim: the inputs of its state machine, small and without behaviour."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from .ids import HostId
+from .request import WorkerBounds
+
+
+class EndKind(StrEnum):
+    """How a claim ended."""
+
+    RELEASED = "released"
+    """Its user gave it back."""
+    EXPIRED = "expired"
+    """Its time limit, or the pool's longest life, was reached."""
+    RECLAIMED = "reclaimed"
+    """The policy took it back."""
+    CANCELLED = "cancelled"
+    """Its user gave it up before it had started."""
+    FAILED = "failed"
+    """It could not start, or lost what it cannot live without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimEvent:
+    """Something that happened to a claim. `reason` is one sentence its user can read."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted(ClaimEvent):
+    """The plan grants its minimum; `scheduler_host` will run its scheduler."""
+
+    scheduler_host: HostId
+    longest_life: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerUp(ClaimEvent):
+    """Its scheduler listens at `address`; `dashboard_port` is None while it has no dashboard."""
+
+    address: str
+    dashboard_port: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimumUp(ClaimEvent):
+    """Its scheduler and its minimum of workers are registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartFailed(ClaimEvent):
+    """A start came to nothing; the reason holds the failing process's last lines."""
+
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkersChanged(ClaimEvent):
+    """Workers were added, shrunk, lost or replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescaled(ClaimEvent):
+    """Its user wants other bounds."""
+
+    bounds: WorkerBounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned(ClaimEvent):
+    """Something will be taken from it at a time, by a rule; the reason says which."""
+
+    rule: str
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningCleared(ClaimEvent):
+    """What it was warned of will not happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HibernateAsked(ClaimEvent):
+    """Its devices go back, its results stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsKept(ClaimEvent):
+    """Its results are safe and its devices free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeAsked(ClaimEvent):
+    """It wants devices again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndAsked(ClaimEvent):
+    """It has to end."""
+
+    kind: EndKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllFreed(ClaimEvent):
+    """Nothing of it runs any more and every device is proven free."""

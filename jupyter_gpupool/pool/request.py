@@ -1,0 +1,165 @@
+"""What a user asks for: the terms of a claim, checked when they are built.
+
+Built by the API from its body and read by scheduling; a request that exists makes sense.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from .errors import BadRequest
+
+MAX_WORKERS = 100_000
+_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,80}")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Priority(StrEnum):
+    """How urgent a claim is; it orders the surplus, never guarantees."""
+
+    INTERACTIVE = "interactive"
+    NORMAL = "normal"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerBounds:
+    """How many workers a claim wants: starts with `minimum` together, grows to `maximum`.
+
+    Raises:
+        BadRequest: If 0 ≤ minimum ≤ maximum does not hold.
+    """
+
+    minimum: int
+    maximum: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.minimum <= self.maximum <= MAX_WORKERS:
+            raise BadRequest(
+                f"{self.minimum} to {self.maximum} workers make no sense.",
+                field="workers",
+                hint=f"Ask for a number from 0 to {MAX_WORKERS}, the smaller bound first.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """What dask-cuda is told for each worker of a claim; None leaves dask-cuda's own default.
+
+    Attributes:
+        nthreads: Threads that run tasks in each worker.
+        memory_limit_bytes: Host memory a worker; None is the host's share per device.
+        device_memory_limit: As dask-cuda takes it: bytes, "0.8" of the device, "default".
+        pre_import: Modules each worker imports before its first task.
+        protocol: "tls" or, where distributed-ucxx is installed, "ucxx".
+    """
+
+    nthreads: int = 1
+    memory_limit_bytes: int | None = None
+    device_memory_limit: str = "default"
+    rmm_pool_size: str | None = None
+    rmm_maximum_pool_size: str | None = None
+    rmm_managed_memory: bool = False
+    rmm_async: bool = False
+    rmm_release_threshold: str | None = None
+    rmm_track_allocations: bool = False
+    rmm_allocator_external_lib_list: tuple[str, ...] = ()
+    enable_cudf_spill: bool = False
+    cudf_spill_stats: int = 0
+    pre_import: tuple[str, ...] = ()
+    protocol: str = "tls"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nthreads <= 1024:  # noqa: PLR2004 - more than any host has
+            raise BadRequest(
+                f"{self.nthreads} threads a worker make no sense.",
+                field="nthreads",
+                hint="Ask for 1 to 1024.",
+            )
+        if self.memory_limit_bytes is not None and self.memory_limit_bytes < 64 * 2**20:
+            raise BadRequest(
+                "A worker cannot live in less than 64 MiB of host memory.",
+                field="memory",
+                hint='Ask for at least "64MiB".',
+            )
+        if self.protocol not in ("tls", "ucxx"):
+            raise BadRequest(
+                f"{self.protocol!r} is no protocol of this pool.",
+                field="protocol",
+                hint='Use "tls" or "ucxx".',
+            )
+        if self.rmm_async and self.rmm_managed_memory:
+            raise BadRequest(
+                "rmm_async and rmm_managed_memory exclude each other.",
+                field="rmm_async",
+                hint="Choose one.",
+            )
+        if self.rmm_release_threshold is not None and not self.rmm_async:
+            raise BadRequest(
+                "rmm_release_threshold works only with rmm_async.",
+                field="rmm_release_threshold",
+                hint="Set rmm_async too.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """The terms of a claim.
+
+    Attributes:
+        model: Substring of the device's model, any case; "" is any.
+        memory_bytes: Least memory a device; 0 is any.
+        expected: How long it will be used; advisory.
+        time_limit: When it ends by itself; enforced. None is the pool's longest life.
+        env: Variables set in its workers. Secret: never logged, stored encrypted.
+
+    Raises:
+        BadRequest: If a term makes no sense; `field` names it.
+    """
+
+    workers: WorkerBounds
+    name: str = ""
+    model: str = ""
+    memory_bytes: int = 0
+    queue: str = ""
+    priority: Priority = Priority.INTERACTIVE
+    environment: str = ""
+    expected: timedelta | None = None
+    time_limit: timedelta | None = None
+    deadline: datetime | None = None
+    near: str = ""
+    options: WorkerOptions = field(default_factory=WorkerOptions)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        self._check_env()
+        for field_name in ("expected", "time_limit"):
+            duration = getattr(self, field_name)
+            if duration is not None and duration <= timedelta(0):
+                raise BadRequest(
+                    f"{field_name} must be above zero.", field=field_name, hint='Try "2h".'
+                )
+        if self.deadline is not None and self.deadline.tzinfo is None:
+            raise BadRequest(
+                "The deadline has no time zone.", field="deadline", hint="Give one, or UTC."
+            )
+
+    def _check_name(self) -> None:
+        if self.name and not _NAME.fullmatch(self.name):
+            raise BadRequest(
+                f"{self.name[:80]!r} cannot be a claim's name.",
+                field="name",
+                hint="Use up to 80 characters, no slash and no control character.",
+            )
+
+    def _check_env(self) -> None:
+        for key, value in self.env.items():
+            if not _ENV_NAME.fullmatch(key) or "\x00" in value:
+                raise BadRequest(
+                    f"{key[:80]!r} cannot be the name of an environment variable.",
+                    field="env",
+                    hint="Use letters, digits and underscores.",
+                )

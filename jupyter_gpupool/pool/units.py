@@ -1,0 +1,88 @@
+"""Sizes and times that people write, as numbers that code can use; nonsense is refused here.
+
+Called where a user's words enter: the claim's terms, configuration, the command line.
+"""
+
+import re
+from datetime import timedelta
+
+from .errors import BadRequest
+
+_BYTES = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "k": 2**10,
+    "m": 2**20,
+    "g": 2**30,
+    "t": 2**40,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+_MAX_DURATION = timedelta(days=3660)
+
+
+def parse_bytes(text: str | int, *, field: str = "") -> int:
+    """Read a size such as "10GiB", "10 GB" or a plain number of bytes.
+
+    Raises:
+        BadRequest: If it is not a size, or not above zero.
+    """
+    amount = _parse(str(text), _BYTES)
+    if amount is None or amount < 1:
+        raise BadRequest(f"{text!r} is not a size.", field=field, hint='Write for example "10GiB".')
+    return int(amount)
+
+
+def parse_duration(text: str | float | timedelta, *, field: str = "") -> timedelta:
+    """Read a time such as "90", "90s", "20 min", "2h", "1d"; a plain number is seconds.
+
+    Raises:
+        BadRequest: If it is not a time, not above zero, or above ten years.
+    """
+    seconds = text.total_seconds() if isinstance(text, timedelta) else _parse(str(text), _SECONDS)
+    if seconds is None or not 0 < seconds <= _MAX_DURATION.total_seconds():
+        raise BadRequest(
+            f"{text!r} is not a time above zero.", field=field, hint='Write for example "2h".'
+        )
+    return timedelta(seconds=seconds)
+
+
+def format_bytes(amount: int) -> str:
+    """Write a size as people read it: "512 MiB", "79.6 GiB"."""
+    value = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:  # noqa: PLR2004 - the step of the unit itself
+            return f"{value:.3g} {unit}" if value % 1 else f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def format_duration(duration: timedelta) -> str:
+    """Write a time in its two largest units: "45 s", "12 min", "3 h 05 min", "2 d 4 h"."""
+    seconds = max(0, round(duration.total_seconds()))
+    if seconds < 60:  # noqa: PLR2004 - seconds in a minute
+        return f"{seconds} s"
+    minutes, hours, days = seconds // 60 % 60, seconds // 3600 % 24, seconds // 86400
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun: "1 device", "2 devices"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _parse(text: str, factors: dict[str, int]) -> float | None:
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2].lower() not in factors:
+        return None
+    return float(match[1]) * factors[match[2].lower()]

@@ -1,0 +1,323 @@
+"""The HTTP API's bodies, version 1: what clients send and what they are shown.
+
+Paths and rights stand in docs/architecture.md; errors are `Problem`s (RFC 9457).
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from jupyter_gpupool.pool.claim import Phase, StoryLine, Warning_
+from jupyter_gpupool.pool.claim_events import EndKind
+from jupyter_gpupool.pool.device import Device, DeviceProcess, Health
+from jupyter_gpupool.pool.event import EventKind
+from jupyter_gpupool.pool.host import HostPhase
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
+from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.pool.request import (
+    ClaimRequest,
+    Priority,
+    WorkerBounds,
+    WorkerOptions,
+)
+from jupyter_gpupool.pool.units import parse_bytes
+
+API = "/api/v1"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+"""Header of every POST: the same key a second time does nothing new."""
+
+
+class Body(BaseModel):
+    """Base of what clients send: a misspelt term is refused, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class View(BaseModel):
+    """Base of what clients are shown: tolerant of fields a newer manager adds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Workers(Body):
+    """How many workers: starts with `min` together, grows to `max`."""
+
+    min: Annotated[int, Field(ge=0)]
+    max: Annotated[int, Field(ge=0)]
+
+
+class ClaimBody(Body):
+    """The terms of a new claim. Times are seconds."""
+
+    workers: Workers
+    gpus_per_worker: Annotated[float, Field(gt=0)] = 1
+    name: str = ""
+    model: str = ""
+    gpu_memory: str = ""
+    queue: str = ""
+    priority: Priority = Priority.INTERACTIVE
+    environment: str = ""
+    expected_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
+    time_limit_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
+    deadline: datetime | None = None
+    near: str = ""
+    nthreads: int = 1
+    memory: str = ""
+    device_memory_limit: str = "default"
+    rmm_pool_size: str | None = None
+    rmm_maximum_pool_size: str | None = None
+    rmm_managed_memory: bool = False
+    rmm_async: bool = False
+    rmm_release_threshold: str | None = None
+    rmm_track_allocations: bool = False
+    rmm_allocator_external_lib_list: tuple[str, ...] = ()
+    enable_cudf_spill: bool = False
+    cudf_spill_stats: int = 0
+    pre_import: tuple[str, ...] = ()
+    protocol: str = "tls"
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    def to_request(self) -> ClaimRequest:
+        """The pool's own terms.
+
+        Raises:
+            BadRequest: If a term makes no sense; `field` names it.
+        """
+        options = {name: getattr(self, name) for name in _OPTION_FIELDS}
+        return ClaimRequest(
+            workers=WorkerBounds(self.workers.min, self.workers.max),
+            name=self.name,
+            model=self.model,
+            memory_bytes=parse_bytes(self.gpu_memory, field="gpu_memory") if self.gpu_memory else 0,
+            queue=self.queue,
+            priority=self.priority,
+            environment=self.environment,
+            expected=_seconds(self.expected_s),
+            time_limit=_seconds(self.time_limit_s),
+            deadline=self.deadline,
+            near=self.near,
+            env=self.env,
+            options=WorkerOptions(
+                memory_limit_bytes=parse_bytes(self.memory, field="memory")
+                if self.memory
+                else None,
+                **options,
+            ),
+        )
+
+
+_OPTION_FIELDS = (
+    "nthreads",
+    "device_memory_limit",
+    "rmm_pool_size",
+    "rmm_maximum_pool_size",
+    "rmm_managed_memory",
+    "rmm_async",
+    "rmm_release_threshold",
+    "rmm_track_allocations",
+    "rmm_allocator_external_lib_list",
+    "enable_cudf_spill",
+    "cudf_spill_stats",
+    "pre_import",
+    "protocol",
+)
+
+
+class ScaleBody(Body):
+    """Other bounds for a claim."""
+
+    workers: Workers
+
+
+class ReleaseBody(Body):
+    """Give a claim back."""
+
+    reason: Annotated[str, Field(max_length=200)] = ""
+
+
+class LeaseView(View):
+    """One worker of a claim and the device it is on."""
+
+    id: LeaseId
+    phase: LeasePhase
+    host: str
+    host_id: HostId
+    device: DeviceUuid
+    model: str
+    granted_at: datetime
+    reason: str
+    restarts: int
+
+
+class WaitView(View):
+    """Why a claim waits: its place in line from 1, and what binds it."""
+
+    place: int
+    reason: str
+    never: bool = False
+
+
+class ClaimView(View):
+    """A claim, as its owner and admins see it."""
+
+    id: ClaimId
+    name: str
+    owner: UserName
+    phase: Phase
+    phase_since: datetime
+    reason: str
+    workers: Workers
+    model: str
+    priority: Priority
+    created_at: datetime
+    started_at: datetime | None = None
+    expires_at: datetime | None = None
+    end: EndKind | None = None
+    warning: Warning_ | None = None
+    wait: WaitView | None = None
+    leases: tuple[LeaseView, ...] = ()
+    scheduler_host: str | None = None
+    scheduler_address: str | None = None
+    story: tuple[StoryLine, ...] = ()
+    seq: int
+    """The pool's last event when this was true: where to resume the event stream."""
+
+
+class ConnectionView(View):
+    """What the claim's owner, and nobody else, needs to reach its scheduler."""
+
+    scheduler_address: str | None
+    dashboard_url: str | None = Field(default=None, repr=False)
+    """Direct URL with its secret prefix; TLS with the claim's own authority."""
+    ca: str = Field(repr=False)
+    certificate: str = Field(repr=False)
+    key: str = Field(repr=False)
+
+
+class DeviceView(View):
+    """A device, who has it, and how it is. `claim` and `owner` are None for a stranger's claim."""
+
+    uuid: DeviceUuid
+    host: str
+    host_id: HostId
+    device: Device
+    health: Health
+    problem: str
+    free: bool
+    leased: bool
+    claim: ClaimId | None = None
+    owner: UserName | None = None
+    held_elsewhere: bool = False
+    foreign: tuple[DeviceProcess, ...] = ()
+    utilisation: float | None = None
+    memory_used_bytes: int | None = None
+
+
+class HostView(View):
+    """A host of the pool."""
+
+    id: HostId
+    name: str
+    address: str
+    phase: HostPhase
+    since: datetime
+    cpus: int
+    memory_bytes: int
+    labels: tuple[str, ...]
+    devices: int
+    free: int
+    problem: str
+
+
+class EventView(View):
+    """One thing that happened."""
+
+    seq: int
+    at: datetime
+    kind: EventKind
+    reason: str
+    owner: UserName | None = None
+    claim_id: ClaimId | None = None
+    lease_id: LeaseId | None = None
+    host_id: HostId | None = None
+    device: DeviceUuid | None = None
+
+
+class StreamGap(View):
+    """First line of a stream whose wished start is no longer kept: load the state anew."""
+
+    gap: bool = True
+    oldest: int
+
+
+class Role(StrEnum):
+    """What a token is for."""
+
+    USER = "user"
+    ADMIN = "admin"
+    AGENT = "agent"
+
+
+class TokenBody(Body):
+    """A new token. Only an admin may name another user or another role than user."""
+
+    user: Annotated[str, Field(max_length=200)] = ""
+    role: Role = Role.USER
+    label: Annotated[str, Field(max_length=200)] = ""
+    expires_in_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
+    os_user: str | None = None
+    """Whose processes that user's workers are; None is the user of the same name."""
+
+
+class TokenView(View):
+    """A token, without its secret."""
+
+    id: str
+    user: UserName
+    role: Role
+    label: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None = None
+
+
+class NewTokenView(TokenView):
+    """A token just made: the only time its secret is shown."""
+
+    secret: str = Field(repr=False)
+
+
+class StatusView(View):
+    """The pool in one look, and who is asking."""
+
+    version: str
+    user: UserName
+    role: Role
+    hosts: int
+    devices: int
+    free: int
+    simulated: bool
+    """All its devices are simulated."""
+    waiting: int
+    running: int
+    my_claims: int
+    seq: int
+
+
+class Problem(View):
+    """An error, as RFC 9457 has it."""
+
+    type: str
+    """"urn:gpupool:problem:" and the error's reference."""
+    title: str
+    status: int
+    detail: str
+    hint: str = ""
+    field: str = ""
+    instance: str = ""
+
+
+def _seconds(value: float | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)

@@ -1,0 +1,197 @@
+"""The link between the manager and an agent: a WebSocket that the agent opens, level-triggered.
+
+The manager sends `Desired`: all that should run on the host, with a generation. The agent makes it
+so and sends `HostReport`: all that is. Each message is whole; a lost, repeated or late one changes
+nothing. `Joined` answers the first report. Models hold secrets in fields that repr leaves out.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from jupyter_gpupool.pool.device import Device, DeviceSample, DeviceState
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
+from jupyter_gpupool.pool.request import WorkerOptions
+
+LINK_VERSION = 1
+"""Raised when a message changes so that an older side would misread it."""
+
+
+class Message(BaseModel):
+    """Base of all link messages: frozen, and tolerant of fields a newer side adds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class TlsCredentials(Message):
+    """One party's credentials within a claim, as PEM texts."""
+
+    ca: str = Field(repr=False)
+    certificate: str = Field(repr=False)
+    key: str = Field(repr=False)
+
+
+class WantedWorker(Message):
+    """A worker that should run, on its lease's device.
+
+    Attributes:
+        retire: It should hand its results over and go; the agent reports it RETIRED.
+    """
+
+    lease_id: LeaseId
+    device: DeviceUuid
+    retire: bool = False
+
+
+class WantedScheduler(Message):
+    """The claim's scheduler should run on this host.
+
+    Attributes:
+        keep_workers: If set, the scheduler retires workers of its own choice until this many
+            stay, and the agent reports them RETIRED.
+    """
+
+    credentials: TlsCredentials = Field(repr=False)
+    dashboard_prefix: str = Field(repr=False)
+    keep_workers: int | None = None
+
+
+class WantedClaim(Message):
+    """All that a claim should have on this host.
+
+    Attributes:
+        start: Which try this is. Processes of an earlier start are stopped, not adopted.
+        os_user: Whose processes they are; None is the agent's own user.
+        environment: Name of a Python environment of the host; "" is its default.
+        scheduler_address: None until the scheduler listens; an agent that has the claim's
+            scheduler itself need not wait for it.
+    """
+
+    claim_id: ClaimId
+    start: int
+    owner: UserName
+    os_user: str | None
+    environment: str
+    options: WorkerOptions
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    scheduler: WantedScheduler | None = None
+    scheduler_address: str | None = None
+    worker_credentials: TlsCredentials = Field(repr=False)
+    workers: tuple[WantedWorker, ...] = ()
+
+
+class Desired(Message):
+    """Manager → agent: everything that should run on this host, and nothing else should."""
+
+    type: Literal["desired"] = "desired"
+    generation: int
+    claims: tuple[WantedClaim, ...] = ()
+
+
+class Joined(Message):
+    """Manager → agent: the host is in the pool.
+
+    Attributes:
+        manager_time: For the agent to notice a clock that is off.
+        orphan_after_s: How long an agent that never hears the manager again keeps things alive.
+    """
+
+    type: Literal["joined"] = "joined"
+    link_version: int = LINK_VERSION
+    host_id: HostId
+    manager_time: datetime
+    orphan_after_s: float
+
+
+class Refused(Message):
+    """Manager → agent, then it hangs up: why the host may not join."""
+
+    type: Literal["refused"] = "refused"
+    reason: str
+    hint: str = ""
+
+
+class ProcessPhase(StrEnum):
+    """How far a scheduler or worker process is, as the agent sees it."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    """A scheduler listens; a worker is registered with its scheduler."""
+    RESTARTING = "restarting"
+    """A worker that ended by itself is being forked again."""
+    RETIRING = "retiring"
+    RETIRED = "retired"
+    """Its results are handed over and it is gone; its lease may end."""
+    FAILED = "failed"
+    """It will not be tried again; `problem` holds the reason with its last lines."""
+    STOPPING = "stopping"
+    """No longer wanted, still being stopped or its device still being verified."""
+
+
+class SchedulerReport(Message):
+    """A scheduler on this host. One that is gone and not wanted is left out."""
+
+    claim_id: ClaimId
+    start: int
+    phase: ProcessPhase
+    pid: int | None = None
+    address: str | None = None
+    dashboard_port: int | None = None
+    problem: str = ""
+
+
+class WorkerReport(Message):
+    """A worker on this host. One whose device is proven free is left out."""
+
+    claim_id: ClaimId
+    start: int
+    lease_id: LeaseId
+    device: DeviceUuid
+    phase: ProcessPhase
+    pid: int | None = None
+    restarts: int = 0
+    problem: str = ""
+
+
+class DeviceReport(Message):
+    """A device, what stands against leasing it, and its last sample."""
+
+    device: Device
+    state: DeviceState
+    sample: DeviceSample | None = None
+
+
+class HostReport(Message):
+    """Agent → manager: everything that is. The first one on a connection joins the host.
+
+    Attributes:
+        generation: The last `Desired` that was made so; 0 before the first on this connection.
+        environments: Names of the Python environments it offers; the first is the default.
+        problem: One sentence when the host cannot work as it should, else "".
+    """
+
+    type: Literal["report"] = "report"
+    link_version: int = LINK_VERSION
+    host_id: HostId
+    name: str
+    address: str
+    agent_pid: int
+    agent_version: str
+    generation: int
+    at: datetime
+    cpus: int
+    memory_bytes: int
+    labels: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    devices: tuple[DeviceReport, ...] = ()
+    schedulers: tuple[SchedulerReport, ...] = ()
+    workers: tuple[WorkerReport, ...] = ()
+    problem: str = ""
+
+
+ToAgent = TypeAdapter[Desired | Joined | Refused](
+    Annotated[Desired | Joined | Refused, Field(discriminator="type")]
+)
+"""Reads what a manager says."""

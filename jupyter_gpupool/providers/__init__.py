@@ -1,0 +1,1 @@
+"""Where hosts come from: SSH, Slurm, Kubernetes. The elasticity work fills this room."""

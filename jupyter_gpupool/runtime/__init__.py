@@ -1,0 +1,1 @@
+"""What runs as the user, inside any environment: zygote, scheduler, worker."""

@@ -1,0 +1,110 @@
+"""What one scheduling pass sees: frozen, ordered, without clock or identity of any service.
+
+Built by the manager from its books; built by tests from a line or two.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeDevice:
+    """A device that may be leased now."""
+
+    uuid: DeviceUuid
+    model: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostView:
+    """A connected host as a pass sees it.
+
+    Attributes:
+        durable: It may hold schedulers.
+        schedulers: How many it holds.
+        capacity: All its devices that are not lost, free or not: what could ever be granted.
+    """
+
+    id: HostId
+    durable: bool
+    schedulers: int
+    free: tuple[FreeDevice, ...]
+    capacity: tuple[FreeDevice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """What one claim lacks.
+
+    Attributes:
+        minimum: Devices it needs together before it gets any; 0 for a claim that runs.
+        maximum: Devices it would take; at least `minimum`.
+        model: Substring of the model, lower case; "" is any.
+        gpu_memory_bytes: Least memory a device.
+        scheduler_host: Where its scheduler runs already, else None.
+        since: When it asked: its place in line.
+    """
+
+    claim_id: ClaimId
+    owner: UserName
+    since: datetime
+    minimum: int
+    maximum: int
+    model: str = ""
+    gpu_memory_bytes: int = 0
+    scheduler_host: HostId | None = None
+
+    def accepts(self, device: FreeDevice) -> bool:
+        """Whether this device fits its terms."""
+        return self.model in device.model.lower() and device.memory_bytes >= self.gpu_memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The pool at one moment. Order of `hosts` and `wants` does not matter to a plan."""
+
+    hosts: tuple[HostView, ...]
+    wants: tuple[Want, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A device on its host."""
+
+    host_id: HostId
+    device: DeviceUuid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Devices for one claim, and where its scheduler runs."""
+
+    claim_id: ClaimId
+    scheduler_host: HostId
+    devices: tuple[Placed, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Why a claim did not get what it wants: its place in line, from 1, and what binds it.
+
+    Attributes:
+        never: The pool as it is could not serve it even if it were empty.
+    """
+
+    claim_id: ClaimId
+    place: int
+    reason: str
+    never: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one pass decides. Every want has a grant or a wait, or both if it got a part."""
+
+    grants: tuple[Grant, ...]
+    waits: tuple[Wait, ...]

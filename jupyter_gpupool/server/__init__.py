@@ -1,0 +1,1 @@
+"""Jupyter Server extension: forwards to the manager, proxies dashboards, reports activity."""
