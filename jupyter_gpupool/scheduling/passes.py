@@ -23,7 +23,7 @@ def plan(snapshot: Snapshot) -> Plan:
     blocked: list[Want] = []
     for want in sorted(snapshot.wants, key=lambda want: (want.since, want.claim_id)):
         devices = place(want, _left_by(blocked, free))
-        if devices or not want.minimum:
+        if hosts and (devices or (want.starts and not want.minimum)):
             hosts, grants = _grant(want, devices, hosts, grants)
             free = _without(free, devices)
         if len(devices) < want.maximum and (want.minimum == 0 or not devices):
@@ -47,8 +47,6 @@ def _left_by(
 def _grant(
     want: Want, devices: tuple[Placed, ...], hosts: list[HostView], grants: list[Grant]
 ) -> tuple[list[HostView], list[Grant]]:
-    if not devices:
-        return hosts, grants
     where = scheduler_host(want, devices, hosts)
     names = len({placed.host_id for placed in devices})
     reason = f"{plural(len(devices), 'device')} on {plural(names, 'host')} granted."

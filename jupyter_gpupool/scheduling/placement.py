@@ -29,7 +29,7 @@ def scheduler_host(want: Want, devices: Sequence[Placed], hosts: Sequence[HostVi
     durable = [host for host in hosts if host.durable]
     if durable:
         return min(durable, key=lambda host: (host.schedulers, host.id)).id
-    return devices[0].host_id
+    return devices[0].host_id if devices else min(host.id for host in hosts)
 
 
 def _fewest_hosts(fitting: Mapping[HostId, Sequence[FreeDevice]], count: int) -> list[Placed]:

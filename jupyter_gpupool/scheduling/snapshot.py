@@ -45,6 +45,7 @@ class Want:
         model: Substring of the model, lower case; "" is any.
         gpu_memory_bytes: Least memory a device.
         scheduler_host: Where its scheduler runs already, else None.
+        starts: It has not started: a grant, even one without devices, starts its scheduler.
         since: When it asked: its place in line.
     """
 
@@ -56,6 +57,7 @@ class Want:
     model: str = ""
     gpu_memory_bytes: int = 0
     scheduler_host: HostId | None = None
+    starts: bool = False
 
     def accepts(self, device: FreeDevice) -> bool:
         """Whether this device fits its terms."""
