@@ -10,9 +10,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from .errors import BadRequest
+from .units import parse_bytes
 
 MAX_WORKERS = 100_000
+_LIMIT_WORDS = ("default", "auto", "0")
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,80}")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -102,6 +105,42 @@ class WorkerOptions:
                 field="rmm_release_threshold",
                 hint="Set rmm_async too.",
             )
+        self._check_device_sizes()
+        self._check_modules()
+
+    def _check_device_sizes(self) -> None:
+        if self.device_memory_limit not in _LIMIT_WORDS:
+            _check_device_size(self.device_memory_limit, "device_memory_limit")
+        for name in ("rmm_pool_size", "rmm_maximum_pool_size", "rmm_release_threshold"):
+            size = getattr(self, name)
+            if size is not None:
+                _check_device_size(size, name)
+
+    def _check_modules(self) -> None:
+        for name in ("pre_import", "rmm_allocator_external_lib_list"):
+            for module in getattr(self, name):
+                if not _MODULE.fullmatch(module):
+                    raise BadRequest(
+                        f"{module[:80]!r} is no name of a Python module.",
+                        field=name,
+                        hint='Write for example "cupy".',
+                    )
+
+
+def _check_device_size(size: str, field_name: str) -> None:
+    # A fraction of the device, or bytes. Refused here, it costs a sentence; refused by dask-cuda,
+    # it costs three starts.
+    try:
+        fraction = float(size)
+    except ValueError:
+        parse_bytes(size, field=field_name)
+        return
+    if not 0 < fraction <= 2**60:
+        raise BadRequest(
+            f"{size!r} is neither a fraction of a device nor a size.",
+            field=field_name,
+            hint='Write for example "0.8" or "10GiB".',
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +175,12 @@ class ClaimRequest:
     def __post_init__(self) -> None:
         self._check_name()
         self._check_env()
+        if not 0 <= self.memory_bytes <= 2**60:
+            raise BadRequest(
+                f"{self.memory_bytes} bytes of device memory make no sense.",
+                field="gpu_memory",
+                hint='Ask for example "10GiB".',
+            )
         for field_name in ("expected", "time_limit"):
             duration = getattr(self, field_name)
             if duration is not None and duration <= timedelta(0):
@@ -157,9 +202,13 @@ class ClaimRequest:
 
     def _check_env(self) -> None:
         for key, value in self.env.items():
-            if not _ENV_NAME.fullmatch(key) or "\x00" in value:
+            if not _ENV_NAME.fullmatch(key):
                 raise BadRequest(
                     f"{key[:80]!r} cannot be the name of an environment variable.",
                     field="env",
                     hint="Use letters, digits and underscores.",
+                )
+            if "\x00" in value:
+                raise BadRequest(
+                    f"The value of {key[:80]} holds a zero byte.", field="env", hint="Leave it out."
                 )

@@ -27,16 +27,18 @@ _BYTES = {
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 _MAX_DURATION = timedelta(days=3660)
+_SHORTEST_S = 1e-6
+_MAX_BYTES = 2**60
 
 
 def parse_bytes(text: str | int, *, field: str = "") -> int:
     """Read a size such as "10GiB", "10 GB" or a plain number of bytes.
 
     Raises:
-        BadRequest: If it is not a size, or not above zero.
+        BadRequest: If it is not a size, not above zero, or above an exbibyte.
     """
     amount = _parse(str(text), _BYTES)
-    if amount is None or amount < 1:
+    if amount is None or not 1 <= amount <= _MAX_BYTES:
         raise BadRequest(f"{text!r} is not a size.", field=field, hint='Write for example "10GiB".')
     return int(amount)
 
@@ -48,7 +50,7 @@ def parse_duration(text: str | float | timedelta, *, field: str = "") -> timedel
         BadRequest: If it is not a time, not above zero, or above ten years.
     """
     seconds = text.total_seconds() if isinstance(text, timedelta) else _parse(str(text), _SECONDS)
-    if seconds is None or not 0 < seconds <= _MAX_DURATION.total_seconds():
+    if seconds is None or not _SHORTEST_S <= seconds <= _MAX_DURATION.total_seconds():
         raise BadRequest(
             f"{text!r} is not a time above zero.", field=field, hint='Write for example "2h".'
         )
@@ -60,7 +62,8 @@ def format_bytes(amount: int) -> str:
     value = float(amount)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:  # noqa: PLR2004 - the step of the unit itself
-            return f"{value:.3g} {unit}" if value % 1 else f"{value:.0f} {unit}"
+            # Three digits; "g" alone would turn 1023.5 into 1.02e+03.
+            return f"{value:.3g} {unit}" if abs(value) < 100 else f"{value:.0f} {unit}"  # noqa: PLR2004
         value /= 1024
     return f"{value:.1f} TiB"
 
