@@ -1,0 +1,84 @@
+"""The table of arrows: which event moves a claim where, and that nothing else moves it."""
+
+from datetime import timedelta
+
+import pytest
+
+from jupyter_gpupool.pool import claim_events as happened
+from jupyter_gpupool.pool.claim import ARROWS, Effect, ImpossibleTransition, Phase, step
+from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
+
+P, S, R = Phase.PENDING, Phase.STARTING, Phase.RUNNING
+H, HD, RS = Phase.HIBERNATING, Phase.HIBERNATED, Phase.RESUMING
+E, ED = Phase.ENDING, Phase.ENDED
+
+TABLE: dict[tuple[Phase, type[ClaimEvent]], Phase] = {
+    (P, happened.Granted): S,
+    (RS, happened.Granted): S,
+    (S, happened.SchedulerUp): S,
+    (S, happened.MinimumUp): R,
+    (S, happened.StartFailed): P,
+    (R, happened.SchedulerUp): R,
+    (R, happened.WorkersChanged): R,
+    (R, happened.Warned): R,
+    (R, happened.WarningCleared): R,
+    (R, happened.HibernateAsked): H,
+    (H, happened.ResultsKept): HD,
+    (HD, happened.ResumeAsked): RS,
+    (P, happened.Rescaled): P,
+    (S, happened.Rescaled): S,
+    (R, happened.Rescaled): R,
+    (RS, happened.Rescaled): RS,
+    **{(phase, happened.EndAsked): E for phase in (P, S, R, H, HD, RS)},
+    (E, happened.AllFreed): ED,
+}
+EVERY_KIND = [
+    kind
+    for kind in vars(happened).values()
+    if isinstance(kind, type) and issubclass(kind, ClaimEvent) and kind is not ClaimEvent
+]
+EVERY_PAIR = [(phase, kind) for phase in Phase for kind in EVERY_KIND]
+
+
+def said(pair: tuple[Phase, type[ClaimEvent]]) -> str:
+    return f"{pair[0]}-{pair[1].__name__}"
+
+
+@pytest.mark.parametrize("pair", sorted(TABLE, key=said), ids=said)
+def test_an_arrow_leads_where_the_table_says(pair, a_claim, event, noon):
+    """Each arrow of the design has its end, and carries the event's reason along."""
+    phase, kind = pair
+    after = step(a_claim(phase), event(kind), noon).claim
+    assert after.phase is TABLE[pair]
+    assert after.reason == after.story[-1].reason
+
+
+@pytest.mark.parametrize("pair", [pair for pair in EVERY_PAIR if pair not in TABLE], ids=said)
+def test_what_is_not_in_the_table_is_refused_with_the_story(pair, a_claim, event, noon):
+    """An event with no arrow raises, and the message tells how the claim came here."""
+    phase, kind = pair
+    with pytest.raises(ImpossibleTransition, match=r"ann asks for 2 workers\.") as refused:
+        step(a_claim(phase), event(kind), noon)
+    assert f"Claim mine is {phase}" in refused.value.message
+
+
+def test_the_table_holds_nothing_the_design_does_not():
+    """Code and design list the same arrows, and every event has one somewhere."""
+    assert set(ARROWS) == set(TABLE)
+    assert {kind for _, kind in ARROWS} == set(EVERY_KIND)
+
+
+@pytest.mark.parametrize("phase", [P, S, R, H, HD, RS])
+def test_an_end_gives_back_what_the_claim_holds(phase, a_claim, event, noon):
+    """From every living phase, an end asks for its leases back and for a new plan."""
+    ending = step(a_claim(phase), event(happened.EndAsked), noon)
+    assert ending.effects == (Effect.END_LEASES, Effect.REPLAN)
+    assert ending.claim.end is EndKind.RELEASED
+
+
+def test_a_failed_start_gives_its_leases_back_and_queues_again(a_claim, event, noon):
+    """Nothing of a failed start stays; the claim waits in its old place in line."""
+    failed = step(a_claim(S), event(happened.StartFailed), noon + timedelta(minutes=5))
+    assert failed.effects == (Effect.END_LEASES, Effect.REPLAN)
+    assert failed.claim.wanted_since == noon
+    assert failed.claim.scheduler is None
