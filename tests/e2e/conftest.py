@@ -1,0 +1,118 @@
+"""Fixtures of the whole-process scenarios: pools that always clean up, and the run's seed."""
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from e2e_harness.devices import SimulatedDevices, StubDevices, TestDevices
+from e2e_harness.running_pool import RunningPool, Setup
+from e2e_harness.seeding import ROUNDS, SEED
+
+_STUBS = Path(__file__).parents[1] / "stubs"
+
+MakePool = Callable[..., RunningPool]
+MakeDevices = Callable[..., TestDevices]
+
+
+def pytest_report_header() -> str:
+    """Say the seed before anything can fail."""
+    return f"e2e: GPUPOOL_E2E_SEED={SEED} GPUPOOL_E2E_ROUNDS={ROUNDS}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder starts whole processes."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+
+
+def _stub_module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"gpupool_stubs_{name}", _STUBS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def folders() -> Iterator[Callable[[], Path]]:
+    """Short private folders: the path of a Unix socket has to fit in 107 bytes."""
+    made: list[Path] = []
+
+    def make() -> Path:
+        made.append(Path(tempfile.mkdtemp(prefix="gpupool-e2e-")))
+        return made[-1]
+
+    yield make
+    for folder in made:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def make_pool(folders: Callable[[], Path]) -> Iterator[MakePool]:
+    """Start pools; each is checked and ended with the module."""
+    pools: list[RunningPool] = []
+
+    def make(devices: TestDevices, setup: Setup | None = None) -> RunningPool:
+        pools.append(RunningPool(folders(), devices, setup))
+        return pools[-1]
+
+    try:
+        yield make
+    finally:
+        for pool in pools:
+            pool.close()
+
+
+@pytest.fixture(scope="module")
+def stubs(folders: Callable[[], Path]) -> Callable[[int], StubDevices]:
+    """Make stub devices; skips where there is no C compiler."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler for the stub NVML and CUDA libraries")
+    state = _stub_module("state")
+
+    def make(count: int = 4) -> StubDevices:
+        return StubDevices(state.StubState(folders()).with_gpus(count))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def devices(folders: Callable[[], Path], request: pytest.FixtureRequest) -> Callable[[int], object]:
+    """Make stub devices, or simulated ones where there is no C compiler."""
+    if shutil.which("cc") is None:
+        return SimulatedDevices
+    return request.getfixturevalue("stubs")
+
+
+@pytest.fixture(scope="module")
+def pool(make_pool: MakePool, devices: Callable[[int], TestDevices]) -> RunningPool:
+    """A pool of four devices that the module's scenarios share."""
+    return make_pool(devices(4)).start()
+
+
+@pytest.fixture(autouse=True)
+def _promises(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each scenario on the shared pool: nothing shared, nothing forgotten."""
+    yield
+    if "pool" in request.fixturenames:
+        request.getfixturevalue("pool").check()
+
+
+@pytest.fixture
+def as_root() -> None:
+    """Skip what only root may set up."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: another user, a mount or a limit")

@@ -1,0 +1,154 @@
+"""Each process is killed, paused and frozen at each moment of a claim's life.
+
+One shared pool, one user's script that is started again only when it was struck itself. A case
+ends with its claim ended, nothing left of it and every device free: the next case proves it.
+"""
+
+from itertools import count
+from signal import Signals
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e_harness.deadlines import eventually, stays
+from e2e_harness.faults import (
+    DEVICES,
+    EXPECTED,
+    REACH,
+    Blow,
+    Case,
+    Moment,
+    Role,
+    Scene,
+    cases,
+)
+from e2e_harness.processes import Process
+from e2e_harness.running_pool import RunningPool, strike
+from e2e_harness.seeding import ROUNDS, SEED
+from e2e_harness.user import User, UserFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PAUSE_S = 0.6
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def users(pool: RunningPool) -> "Iterator[_Users]":
+    """The user's script, a new one whenever the last was struck."""
+    return _Users(pool)
+
+
+class _Users:
+    def __init__(self, pool: RunningPool) -> None:
+        self._pool = pool
+        self._user: User | None = None
+
+    def user(self) -> User:
+        if self._user is None or not self._user.process.lives or self._user.process.is_stopped:
+            self._user = self._pool.user()
+        return self._user
+
+
+@pytest.mark.parametrize("case", cases(SEED, ROUNDS), ids=str)
+def test_struck_process_breaks_no_promise(pool: RunningPool, users: _Users, case: Case) -> None:
+    """Tasks go on or their user is told why; nothing is shared, forgotten or left running."""
+    scene = Scene(pool, users.user(), name=f"{case}-{next(_numbers)}")
+    REACH[case.moment](scene)
+    target = scene.target(case.role)
+    strike(target, case.number)
+    _recover(pool, case, target)
+    _unblock(scene)
+    _go_on(scene, case)
+    pool.end(scene.claim_id)
+    _tidy(scene, case, target)
+    pool.wait_free(DEVICES)
+
+
+def _recover(pool: RunningPool, case: Case, target: Process) -> None:
+    """What an operator or the machine does about it, and nothing more."""
+    if case.blow is not Blow.KILL:
+        stays(lambda: target.is_stopped or not target.lives, _PAUSE_S, "it is stopped")
+    if case.blow is Blow.PAUSE:
+        target.send(Signals.SIGCONT)
+    elif case.blow is Blow.FREEZE and case.role in (Role.MANAGER, Role.AGENT):
+        strike(target, Signals.SIGKILL)
+    if target.lives:
+        return
+    if case.role is Role.MANAGER:
+        pool.start_manager()
+        pool.wait_joined(pool.agent)
+    elif case.role is Role.AGENT:
+        pool.start_agent()
+
+
+def _unblock(scene: Scene) -> None:
+    if scene.blocker:
+        scene.pool.end(scene.blocker)
+
+
+def _go_on(scene: Scene, case: Case) -> None:
+    if case.moment is Moment.RELEASING:
+        _is_released(scene, case)
+    elif case.role is Role.CLIENT and case.blow is not Blow.PAUSE:
+        scene.pool.wait_workers(scene.claim_id, scene.wanted)
+    elif case.role in (Role.SCHEDULER, Role.WORKER) and case.blow is Blow.FREEZE:
+        # Nobody can tell a frozen process from a busy one: it only has to go with its claim.
+        return
+    elif case.role is Role.SCHEDULER and case.blow is Blow.KILL:
+        _runs_again_or_says_why(scene, case)
+    else:
+        _works(scene, case)
+
+
+def _is_released(scene: Scene, case: Case) -> None:
+    if case.role is not Role.CLIENT:
+        scene.user.answer()
+        scene.pool.wait_ended(scene.claim_id)
+
+
+def _works(scene: Scene, case: Case) -> None:
+    if scene.asked:
+        assert scene.user.answer() == scene.claim_id
+    scene.pool.wait_workers(scene.claim_id, scene.wanted)
+    if case.moment in (Moment.BUSY, Moment.SHRINKING):
+        assert scene.user.ask("gather", claim_id=scene.claim_id, timeout=30) == EXPECTED
+    assert scene.user.ask("compute", claim_id=scene.claim_id) == 328350
+    if (case.role, case.blow) == (Role.WORKER, Blow.KILL) and case.moment is not Moment.SHRINKING:
+        reasons = " ".join(scene.pool.api.reasons(scene.claim_id))
+        assert "killed" in reasons or "signal" in reasons, reasons
+
+
+def _runs_again_or_says_why(scene: Scene, case: Case) -> None:
+    """A scheduler lost before its claim ran is started again; after that the claim ends."""
+    phase = scene.pool.wait_phase(scene.claim_id, "running", "ending", "ended", deadline_s=10)
+    if case.moment is Moment.STARTING and phase == "running":
+        _works(scene, case)
+        return
+    reason = eventually(
+        lambda: (
+            scene.pool.api.view(scene.claim_id)["end"]
+            and scene.pool.api.view(scene.claim_id)["reason"]
+        ),
+        10,
+        "the claim says why it ended",
+        context=scene.pool.tell(scene.claim_id),
+    )
+    assert "scheduler" in reason, reason
+    with pytest.raises(UserFailed, match="scheduler"):
+        _use(scene)
+
+
+def _use(scene: Scene) -> None:
+    if scene.asked:
+        scene.user.answer()
+    scene.user.ask("compute", claim_id=scene.claim_id)
+
+
+def _tidy(scene: Scene, case: Case, target: Process) -> None:
+    """Let the user's script forget the claim; a frozen one is of no more use."""
+    if case.role is Role.CLIENT and case.blow is not Blow.PAUSE:
+        strike(target, Signals.SIGKILL)
+        return
+    scene.user.settle()
+    scene.user.ask("forget", claim_id=scene.claim_id)

@@ -1,0 +1,71 @@
+"""Two users' pools on one host, on the same devices: one device, one pool at a time."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+from conftest import MakePool
+from e2e_harness.deadlines import eventually
+from e2e_harness.devices import TestDevices
+from e2e_harness.running_pool import RunningPool, Setup
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def shared_devices(devices: Callable[[int], TestDevices]) -> TestDevices:
+    """Two devices that both pools see."""
+    return devices(2)
+
+
+@pytest.fixture(scope="module")
+def mine(make_pool: MakePool, shared_devices: TestDevices) -> RunningPool:
+    """The first user's pool."""
+    return make_pool(shared_devices).start()
+
+
+@pytest.fixture(scope="module")
+def theirs(make_pool: MakePool, shared_devices: TestDevices) -> RunningPool:
+    """The second user's pool; another uid where the tests may choose one."""
+    uid = NOBODY if os.geteuid() == 0 else None
+    return make_pool(shared_devices, Setup(as_uid=uid)).start()
+
+
+def test_device_of_another_pool_is_shown_and_left_alone(
+    mine: RunningPool, theirs: RunningPool
+) -> None:
+    """The loser waits, sees who holds the devices, and gets them once they are given back."""
+    first = mine.api.claim(2)
+    mine.wait_phase(first, "running")
+    second = theirs.api.claim(1)
+    assert theirs.wait_phase(second, "pending", "starting", "running") != "running"
+    eventually(lambda: _held(theirs) == 2, 15, "both devices are held elsewhere")
+    assert theirs.api.view(second)["wait"] is not None
+    mine.end(first)
+    theirs.wait_phase(second, "running")
+    assert sum(_held(mine) for _ in range(1)) <= 1
+    theirs.end(second)
+
+
+def test_two_pools_that_race_never_share_a_device(mine: RunningPool, theirs: RunningPool) -> None:
+    """Whoever wins a device has it alone; both pools' claims are served in the end."""
+    for _ in range(3):
+        asked = [(pool, pool.api.claim(1)) for pool in (mine, theirs, mine, theirs)]
+        for pool, claim_id in asked:
+            pool.wait_phase(claim_id, "running", deadline_s=30)
+            _assert_apart(mine, theirs)
+            pool.end(claim_id)
+    mine.check()
+    theirs.check()
+
+
+def _held(pool: RunningPool) -> int:
+    return sum(device["held_elsewhere"] for device in pool.api.get("/devices"))
+
+
+def _assert_apart(mine: RunningPool, theirs: RunningPool) -> None:
+    ours, others = (
+        {r.device for r in p.records() if r.role == "worker" and r.process.lives}
+        for p in (mine, theirs)
+    )
+    assert not ours & others, f"both pools have workers on {ours & others}"
