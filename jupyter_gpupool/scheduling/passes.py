@@ -10,49 +10,46 @@ from dataclasses import replace
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.units import format_bytes, plural
 
-from .placement import place, scheduler_host
+from .line import Line
+from .placement import Free, place, scheduler_host
 from .snapshot import FreeDevice, Grant, HostView, Placed, Plan, Snapshot, Wait, Want
 
 
 def plan(snapshot: Snapshot) -> Plan:
     """Decide who gets what now, and tell everybody else why not."""
     hosts = sorted(snapshot.hosts, key=lambda host: host.id)
-    free = {host.id: list(host.free) for host in hosts}
+    free = {host.id: sorted(host.free, key=lambda device: device.uuid) for host in hosts}
+    line = Line(snapshot)
     grants: list[Grant] = []
     waits: list[Wait] = []
-    blocked: list[Want] = []
     for want in sorted(snapshot.wants, key=lambda want: (want.since, want.claim_id)):
-        devices = place(want, _left_by(blocked, free))
-        if hosts and (devices or (want.starts and not want.minimum)):
-            hosts, grants = _grant(want, devices, hosts, grants)
+        left = line.left(free)
+        devices = place(want, left) if left else ()
+        granted = bool(devices) or (want.starts and want.minimum == 0 and bool(hosts))
+        if granted:
+            grants.append(_grant(want, devices, hosts))
+            hosts = _with_scheduler(hosts, grants[-1].scheduler_host)
             free = _without(free, devices)
-        if len(devices) < want.maximum and (want.minimum == 0 or not devices):
-            waits.append(_wait(want, devices, free, blocked, hosts))
+        if not granted or (want.minimum == 0 and len(devices) < want.maximum):
+            waits.append(_wait(want, len(devices), left, line))
             if not waits[-1].never:
-                blocked.append(want)
+                line.join(want)
     return Plan(grants=tuple(grants), waits=tuple(waits))
 
 
-def _left_by(
-    blocked: Sequence[Want], free: dict[HostId, list[FreeDevice]]
-) -> dict[HostId, list[FreeDevice]]:
-    if not blocked or not any(free.values()):
-        return free
-    return {
-        host: [d for d in devices if not any(want.accepts(d) for want in blocked)]
-        for host, devices in free.items()
-    }
-
-
-def _grant(
-    want: Want, devices: tuple[Placed, ...], hosts: list[HostView], grants: list[Grant]
-) -> tuple[list[HostView], list[Grant]]:
-    where = scheduler_host(want, devices, hosts)
+def _grant(want: Want, devices: tuple[Placed, ...], hosts: Sequence[HostView]) -> Grant:
     names = len({placed.host_id for placed in devices})
-    reason = f"{plural(len(devices), 'device')} on {plural(names, 'host')} granted."
-    grant = Grant(claim_id=want.claim_id, scheduler_host=where, devices=devices, reason=reason)
-    counted = [replace(host, schedulers=host.schedulers + (host.id == where)) for host in hosts]
-    return counted, [*grants, grant]
+    what = f"{plural(len(devices), 'device')} on {plural(names, 'host')}"
+    return Grant(
+        claim_id=want.claim_id,
+        scheduler_host=scheduler_host(want, devices, hosts),
+        devices=devices,
+        reason=f"{what if devices else 'A scheduler without devices'} granted.",
+    )
+
+
+def _with_scheduler(hosts: Sequence[HostView], where: HostId) -> list[HostView]:
+    return [replace(host, schedulers=host.schedulers + (host.id == where)) for host in hosts]
 
 
 def _without(
@@ -62,42 +59,26 @@ def _without(
     return {host: [d for d in left if d.uuid not in taken] for host, left in free.items()}
 
 
-def _wait(
-    want: Want,
-    got: tuple[Placed, ...],
-    free: dict[HostId, list[FreeDevice]],
-    blocked: Sequence[Want],
-    hosts: Sequence[HostView],
-) -> Wait:
-    possible = sum(want.accepts(d) for host in hosts for d in host.capacity)
+def _wait(want: Want, got: int, left: Free, line: Line) -> Wait:
+    possible, ahead = line.possible(want), line.ahead_of(want)
+    if possible < want.minimum:
+        reason = _never(want, possible)
+        return Wait(claim_id=want.claim_id, place=ahead + 1, reason=reason, never=True)
     needed = want.minimum or want.maximum
-    if possible < needed:
-        return Wait(
-            claim_id=want.claim_id,
-            place=len(blocked) + 1,
-            reason=_never(want, needed, possible),
-            never=want.minimum > 0,
-        )
-    fitting = sum(want.accepts(d) for devices in free.values() for d in devices)
-    missing = needed - len(got) - (0 if blocked else fitting)
-    ahead = f"{plural(len(blocked), 'claim')} ahead; " if blocked else ""
-    reason = f"{ahead}waiting for {max(1, missing)} of {plural(needed, _kind(want))}."
-    return Wait(claim_id=want.claim_id, place=len(blocked) + 1, reason=_upper(reason))
+    missing = needed - (got or sum(want.accepts(d) for devices in left.values() for d in devices))
+    start = f"{plural(ahead, 'claim')} ahead; waiting" if ahead else "Waiting"
+    what = f"{missing} of {_devices(want, needed)}" if needed else "a host to start on"
+    return Wait(claim_id=want.claim_id, place=ahead + 1, reason=f"{start} for {what}.")
 
 
-def _never(want: Want, needed: int, possible: int) -> str:
+def _never(want: Want, possible: int) -> str:
     return (
-        f"Not possible as the pool is: {plural(needed, _kind(want))} wanted,"
+        f"Not possible as the pool is: {_devices(want, want.minimum)} wanted,"
         f" {possible} joined. It starts when a host brings more."
     )
 
 
-def _kind(want: Want) -> str:
-    model = want.model or "device"
-    if want.gpu_memory_bytes:
-        return f"{model} with {format_bytes(want.gpu_memory_bytes)}"
-    return model
-
-
-def _upper(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+def _devices(want: Want, count: int) -> str:
+    model = f"{want.model} " if want.model else ""
+    memory = f" with {format_bytes(want.gpu_memory_bytes)}" if want.gpu_memory_bytes else ""
+    return f"{plural(count, f'{model}device')}{memory}"

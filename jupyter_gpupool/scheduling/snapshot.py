@@ -5,6 +5,7 @@ Built by the manager from its books; built by tests from a line or two.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
 
@@ -35,6 +36,20 @@ class HostView:
     capacity: tuple[FreeDevice, ...]
 
 
+class Terms(NamedTuple):
+    """What a device must be for a claim. Claims with equal terms accept the same devices.
+
+    A tuple, for a pass compares and hashes it several times for each claim in line.
+    """
+
+    model: str
+    gpu_memory_bytes: int
+
+    def accept(self, device: FreeDevice) -> bool:
+        """Whether this device fits."""
+        return self.model in device.model.lower() and device.memory_bytes >= self.gpu_memory_bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
     """What one claim lacks.
@@ -59,9 +74,14 @@ class Want:
     scheduler_host: HostId | None = None
     starts: bool = False
 
+    @property
+    def terms(self) -> Terms:
+        """What a device must be for it."""
+        return Terms(self.model, self.gpu_memory_bytes)
+
     def accepts(self, device: FreeDevice) -> bool:
         """Whether this device fits its terms."""
-        return self.model in device.model.lower() and device.memory_bytes >= self.gpu_memory_bytes
+        return self.terms.accept(device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +115,7 @@ class Wait:
     """Why a claim did not get what it wants: its place in line, from 1, and what binds it.
 
     Attributes:
+        place: Counted among those who could use a device that it could use.
         never: The pool as it is could not serve it even if it were empty.
     """
 

@@ -1,0 +1,113 @@
+"""Which devices a claim gets: gangs whole, fewest hosts, best fit, its terms kept."""
+
+import pytest
+
+from jupyter_gpupool.scheduling.passes import plan
+from jupyter_gpupool.scheduling.placement import place
+from jupyter_gpupool.scheduling.snapshot import Snapshot
+
+
+@pytest.fixture
+def hosts_of(a_host, a_want):
+    """Places a want on free hosts of these sizes and counts its devices by host."""
+
+    def place_on(sizes, want):
+        free = {name: a_host(name, size).free for name, size in sizes.items()}
+        placed = [p.host_id for p in place(want, free)]
+        return {name: placed.count(name) for name in sizes if name in placed}
+
+    return place_on
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted", "expected"),
+    [
+        ({"a": 4, "b": 2}, 2, {"b": 2}),
+        ({"a": 4, "b": 3}, 2, {"b": 2}),
+        ({"a": 2, "b": 2}, 2, {"a": 2}),
+        ({"a": 1, "b": 3, "c": 2}, 5, {"b": 3, "c": 2}),
+        ({"a": 1, "b": 3, "c": 2}, 4, {"a": 1, "b": 3}),
+        ({"a": 1, "b": 1, "c": 1}, 3, {"a": 1, "b": 1, "c": 1}),
+    ],
+    ids=[
+        "the exact fit leaves the large host whole",
+        "the smallest gap that fits",
+        "ties go to the first host",
+        "the fullest first when none fits alone",
+        "the rest takes the smallest gap",
+        "spread only when it must be",
+    ],
+)
+def test_a_gang_is_placed_on_the_fewest_hosts(sizes, wanted, expected, hosts_of, a_want):
+    """As few hosts as can be; among those, the choice that leaves the most room for others."""
+    assert hosts_of(sizes, a_want("c", wanted)) == expected
+
+
+def test_a_gang_that_is_short_gets_nothing(hosts_of, a_want):
+    """Half a gang would only block devices for others."""
+    assert hosts_of({"a": 2, "b": 1}, a_want("c", 4)) == {}
+
+
+def test_an_elastic_claim_takes_what_there_is(hosts_of, a_want):
+    """Between its bounds it takes as much as is free."""
+    assert hosts_of({"a": 2, "b": 1}, a_want("c", 1, 8)) == {"a": 2, "b": 1}
+
+
+def test_a_claim_never_gets_more_than_its_maximum(hosts_of, a_want):
+    """A large pool does not make a small claim large."""
+    assert hosts_of({"a": 8}, a_want("c", 1, 3)) == {"a": 3}
+
+
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        ({"model": "h100"}, ["big-0"]),
+        ({"model": "nvidia"}, ["small-0"]),
+        ({"gpu_memory_bytes": 60 * 2**30}, ["big-0"]),
+        ({"gpu_memory_bytes": 80 * 2**30}, ["big-0"]),
+        ({"model": "h200"}, []),
+        ({"model": "a100", "gpu_memory_bytes": 60 * 2**30}, []),
+    ],
+    ids=str,
+)
+def test_only_devices_that_fit_the_terms_are_taken(terms, expected, a_host, a_want):
+    """Model by substring in any case, memory at least; both together."""
+    hosts = (
+        a_host("big", 2, model="NVIDIA H100", memory_bytes=80 * 2**30),
+        a_host("small", 1, model="NVIDIA A100"),
+    )
+    placed = place(a_want("c", 1, **terms), {host.id: host.free for host in hosts})
+    assert [p.device for p in placed] == expected
+
+
+def test_schedulers_go_to_the_least_burdened_durable_host(a_host, a_want):
+    """Hosts that may go away hold no scheduler while a durable one is there."""
+    hosts = (
+        a_host("gpu", 2),
+        a_host("calm", 0, durable=True, schedulers=1),
+        a_host("busy", 0, durable=True, schedulers=2),
+    )
+    wants = tuple(a_want(name, 1, after_s=n) for n, name in enumerate(("one", "two")))
+    made = plan(Snapshot(hosts=hosts, wants=wants))
+    assert [grant.scheduler_host for grant in made.grants] == ["calm", "busy"]
+
+
+def test_without_a_durable_host_the_scheduler_is_with_its_workers(a_host, a_want):
+    """A scheduler beside its first worker is nearest."""
+    made = plan(Snapshot(hosts=(a_host("a", 1), a_host("b", 2)), wants=(a_want("c", 2),)))
+    assert [grant.scheduler_host for grant in made.grants] == ["b"]
+
+
+def test_a_running_claim_keeps_its_scheduler(a_host, a_want):
+    """Growing never moves a scheduler."""
+    want = a_want("c", 0, 1, scheduler_host="b")
+    made = plan(Snapshot(hosts=(a_host("a", 1, durable=True), a_host("b", 0)), wants=(want,)))
+    assert [grant.scheduler_host for grant in made.grants] == ["b"]
+
+
+def test_a_claim_without_a_minimum_starts_with_a_scheduler_alone(a_host, a_want):
+    """It starts at once, without devices, and waits for them as any other."""
+    snapshot = Snapshot(hosts=(a_host("a", 1, free=0),), wants=(a_want("c", 0, 1, starts=True),))
+    made = plan(snapshot)
+    assert [(grant.scheduler_host, grant.devices) for grant in made.grants] == [("a", ())]
+    assert made.grants[0].reason == "A scheduler without devices granted."
