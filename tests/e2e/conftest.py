@@ -1,26 +1,20 @@
 """Fixtures of the whole-process scenarios: pools that always clean up, and the run's seed."""
 
-import importlib.util
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from e2e_harness.devices import SimulatedDevices, StubDevices, TestDevices
-from e2e_harness.running_pool import RunningPool, Setup
+from e2e_harness.running_pool import MakePool, RunningPool, Setup
 from e2e_harness.seeding import ROUNDS, SEED
-
-_STUBS = Path(__file__).parents[1] / "stubs"
-
-MakePool = Callable[..., RunningPool]
-MakeDevices = Callable[..., TestDevices]
+from stubs.build import NoCompiler, build
 
 
 def pytest_report_header() -> str:
@@ -34,16 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.e2e)
-
-
-def _stub_module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"gpupool_stubs_{name}", _STUBS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")
@@ -79,14 +63,11 @@ def make_pool(folders: Callable[[], Path]) -> Iterator[MakePool]:
 @pytest.fixture(scope="module")
 def stubs(folders: Callable[[], Path]) -> Callable[[int], StubDevices]:
     """Make stub devices; skips where there is no C compiler."""
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler for the stub NVML and CUDA libraries")
-    state = _stub_module("state")
-
-    def make(count: int = 4) -> StubDevices:
-        return StubDevices(state.StubState(folders()).with_gpus(count))
-
-    return make
+    try:
+        build()
+    except NoCompiler as error:
+        pytest.skip(str(error))
+    return lambda count: StubDevices(folders(), count)
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,10 @@
 import shutil
 
 import pytest
-from conftest import MakePool
 from e2e_harness.clock import SettableClock
 from e2e_harness.deadlines import stays
 from e2e_harness.devices import SimulatedDevices
-from e2e_harness.running_pool import RunningPool, Setup
+from e2e_harness.running_pool import MakePool, RunningPool, Setup
 
 HOUR_S = 3600
 

@@ -4,10 +4,9 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import MakePool
 from e2e_harness.deadlines import eventually, stays
 from e2e_harness.devices import SimulatedDevices, StubDevices
-from e2e_harness.running_pool import RunningPool, Setup, strike
+from e2e_harness.running_pool import MakePool, RunningPool, Setup, strike
 
 MakeStubs = Callable[[int], StubDevices]
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MakePool
 from e2e_harness.deadlines import eventually
 from e2e_harness.devices import SimulatedDevices
 from e2e_harness.processes import Process
-from e2e_harness.running_pool import RunningPool, strike
+from e2e_harness.running_pool import MakePool, RunningPool, strike
 
 GIB = 2**30
 

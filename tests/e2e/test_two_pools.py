@@ -4,10 +4,9 @@ import os
 from collections.abc import Callable
 
 import pytest
-from conftest import MakePool
 from e2e_harness.deadlines import eventually
 from e2e_harness.devices import TestDevices
-from e2e_harness.running_pool import RunningPool, Setup
+from e2e_harness.running_pool import MakePool, RunningPool, Setup
 
 NOBODY = 65534
 

@@ -5,11 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import MakePool
 from e2e_harness.deadlines import eventually, stays
 from e2e_harness.devices import StubDevices
 from e2e_harness.processes import kill_all, process
-from e2e_harness.running_pool import RunningPool
+from e2e_harness.running_pool import MakePool, RunningPool
 from e2e_harness.user import User
 
 

@@ -1,13 +1,17 @@
 """Where a running pool's devices come from: the stub libraries, or none so that they are simulated.
 
-Called by the running pool. The stubs' own state builder lives in tests/stubs and is loaded from
-there by its path, because test folders are no packages.
+Called by the running pool and by scenarios that change a device midway.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+from uuid import uuid4
+
+from stubs.state import StubGpu, StubState
+
+from .processes import Process
 
 
 class TestDevices(Protocol):
@@ -42,26 +46,28 @@ class SimulatedDevices:
 
 
 class StubDevices:
-    """Devices of the stub NVML and CUDA libraries; `state` changes them midway."""
+    """Devices of the stub NVML and CUDA libraries; `state` changes them midway.
 
-    def __init__(self, state: Any) -> None:
-        self.state = state
+    Their UUIDs are new each time, so that the host-wide locks of two test runs never meet.
+    """
+
+    def __init__(self, folder: Path, gpus: int) -> None:
+        # Workers may run as another user, and register their contexts here.
+        folder.chmod(0o755)
+        plain = [StubGpu(uuid=f"GPU-{uuid4()}", bus=bus) for bus in range(1, gpus + 1)]
+        self.folder = folder
+        self.state = StubState(folder).with_gpus(*plain)
 
     def environment(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = self.state.env()
-        return found
+        return self.state.env()
 
     def agent_options(self) -> tuple[str, ...]:
         return ("--simulated=0",)
 
     def contexts(self) -> dict[str, set[int]]:
         pids: dict[str, set[int]] = defaultdict(set)
-        for context in self.state.contexts():
-            pids[context.uuid].add(context.pid)
+        for path in (self.folder / "contexts").iterdir():
+            pid, start, _, uuid = path.name.split("-", 3)
+            if Process(int(pid), int(start)).lives:
+                pids[uuid].add(int(pid))
         return pids
-
-
-def write_privately(path: Path, text: str) -> None:
-    """A file that nobody else may read."""
-    path.touch(mode=0o600)
-    path.write_text(text)

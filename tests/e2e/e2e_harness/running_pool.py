@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -334,6 +334,10 @@ class RunningPool:
             "XDG_CACHE_HOME": str(self.folder / "home" / "cache"),
         }
         return {**kept, **own, **self.setup.environment, **more}
+
+
+MakePool = Callable[..., RunningPool]
+"""The fixture `make_pool`: devices and a `Setup` in, a pool that is not yet started out."""
 
 
 @dataclass(frozen=True, slots=True)
