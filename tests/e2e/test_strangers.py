@@ -1,10 +1,12 @@
 """Nobody reaches another's claim: not by the API, not by Dask, not by a dashboard."""
 
 import http.client
+import os
+import pwd
 import socket
 import ssl
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,12 @@ import httpx
 import psutil
 import pytest
 from e2e_harness.deadlines import eventually
+from e2e_harness.devices import TestDevices
+from e2e_harness.interpreters import open_to
 from e2e_harness.processes import carrying
-from e2e_harness.running_pool import RunningPool
+from e2e_harness.running_pool import MakePool, RunningPool, Setup
+
+NOBODY = pwd.getpwnam("nobody")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,19 @@ class TwoClaims:
     def connection(self, owner: str, claim_id: str) -> Any:
         """How an owner reaches its claim."""
         return self.pool.api_of(owner).get(f"/claims/{claim_id}/connection")
+
+
+@pytest.fixture(scope="module")
+def pool(make_pool: MakePool, devices: Callable[[int], TestDevices]) -> RunningPool:
+    """A pool whose users' workers run as another user, where the tests may choose one."""
+    if os.geteuid() != 0:
+        me = pwd.getpwuid(os.getuid()).pw_name
+        return make_pool(devices(2), Setup(os_user=me)).start()
+    interpreter = open_to(NOBODY.pw_uid)
+    if interpreter is None:
+        pytest.skip("no Python here that another user may run")
+    setup = Setup(os_user=NOBODY.pw_name, interpreter=interpreter)
+    return make_pool(devices(2), setup).start()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from e2e_harness.deadlines import eventually
 from e2e_harness.devices import TestDevices
+from e2e_harness.interpreters import open_to
 from e2e_harness.running_pool import MakePool, RunningPool, Setup
 
 NOBODY = 65534
@@ -26,8 +27,12 @@ def mine(make_pool: MakePool, shared_devices: TestDevices) -> RunningPool:
 @pytest.fixture(scope="module")
 def theirs(make_pool: MakePool, shared_devices: TestDevices) -> RunningPool:
     """The second user's pool; another uid where the tests may choose one."""
-    uid = NOBODY if os.geteuid() == 0 else None
-    return make_pool(shared_devices, Setup(as_uid=uid)).start()
+    if os.geteuid() != 0:
+        return make_pool(shared_devices).start()
+    interpreter = open_to(NOBODY)
+    if interpreter is None:
+        pytest.skip("no Python here that another user may run")
+    return make_pool(shared_devices, Setup(as_uid=NOBODY, interpreter=interpreter)).start()
 
 
 def test_device_of_another_pool_is_shown_and_left_alone(

@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ import httpx
 from .api import Api, Journal
 from .deadlines import eventually
 from .devices import TestDevices
+from .interpreters import Interpreter
 from .processes import Process, carrying, kill_all, process
 from .user import User
 from .watchers import Record, Watch, read_records
@@ -33,12 +33,15 @@ class Setup:
 
     Attributes:
         as_uid: Whose processes they are; None is the tests' own user.
+        os_user: Whose processes plain users' workers are; None is the user of the same name.
     """
 
     manager_options: tuple[str, ...] = ()
     agent_options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     as_uid: int | None = None
+    os_user: str | None = None
+    interpreter: Interpreter = field(default_factory=Interpreter)
 
 
 class RunningPool:
@@ -143,7 +146,9 @@ class RunningPool:
     def api_of(self, user: str) -> Api:
         """A plain user's way in."""
         if user not in self._apis:
-            token = self.api.post("/tokens", {"user": user, "os_user": self._os_user()})["secret"]
+            token = self.api.post("/tokens", {"user": user, "os_user": self.setup.os_user})[
+                "secret"
+            ]
             self._apis[user] = Api(self.url, token, self.journal)
         return self._apis[user]
 
@@ -156,9 +161,6 @@ class RunningPool:
         log = self.folder / "logs" / f"user-{len(self._users)}.log"
         self._users.append(User(self._environment(place), log))
         return self._users[-1]
-
-    def _os_user(self) -> str | None:
-        return None
 
     def _agent_token(self) -> str:
         path = self.folder / "run" / "agent-token"
@@ -307,7 +309,7 @@ class RunningPool:
         log = self.folder / "logs" / f"{name}.log"
         with log.open("ab") as out:
             popen = subprocess.Popen(
-                [sys.executable, *command],
+                [self.setup.interpreter.path, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -333,7 +335,8 @@ class RunningPool:
             "XDG_STATE_HOME": str(self.folder / "home" / "state"),
             "XDG_CACHE_HOME": str(self.folder / "home" / "cache"),
         }
-        return {**kept, **own, **self.setup.environment, **more}
+        setup = {**self.setup.interpreter.environment, **self.setup.environment}
+        return {**kept, **own, **setup, **more}
 
 
 MakePool = Callable[..., RunningPool]
