@@ -1,0 +1,93 @@
+"""Where a client finds its pool: the environment, then the user's runtime file, else nowhere.
+
+Called by `pools`. Starting an embedded pool is `embedded`'s business.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from jupyter_gpupool.pool.errors import NotAuthenticated, NotFound
+
+from .address import PoolAddress, Source
+from .private_file import read_private
+
+URL = "GPUPOOL_URL"
+TOKEN = "GPUPOOL_TOKEN"  # noqa: S105 - a variable's name
+TOKEN_FILE = "GPUPOOL_TOKEN_FILE"  # noqa: S105 - a variable's name
+CA = "GPUPOOL_CA"
+RUNTIME_FILE_NAME = "gpupool.json"
+
+
+def find(environ: Mapping[str, str] | None = None) -> PoolAddress | None:
+    """The pool this process is meant to use, or None if none is named and none runs.
+
+    Raises:
+        PoolError: If what is named cannot be used; the sentence says why.
+    """
+    named = from_environment(os.environ if environ is None else environ)
+    return named or from_runtime_file(runtime_file())
+
+
+def from_environment(environ: Mapping[str, str]) -> PoolAddress | None:
+    """The pool that the environment names, or None.
+
+    Raises:
+        NotAuthenticated: If it names a pool but no token for it.
+        NotAllowed: If the token's file is open to others.
+    """
+    url = environ.get(URL, "").strip()
+    if not url:
+        return None
+    return PoolAddress(url=url, token=_token(environ), ca=environ.get(CA, ""))
+
+
+def from_runtime_file(path: Path) -> PoolAddress | None:
+    """The embedded pool that runs, or None if there is no file, or one of a manager now dead.
+
+    Raises:
+        NotAllowed: If the file is another's or open to others.
+    """
+    try:
+        text = read_private(path, what="runtime file")
+    except NotFound:
+        return None
+    try:
+        values = json.loads(text)
+        pid = int(values["manager_pid"])
+        if not is_alive(pid):
+            return None
+        return PoolAddress(
+            url=values["url"], token=values["token"], source=Source.RUNTIME_FILE, manager_pid=pid
+        )
+    except (ValueError, KeyError, TypeError):
+        # Written by nobody we know: a pool that is started now replaces it.
+        return None
+
+
+def runtime_file() -> Path:
+    """Where this user's embedded manager says how it is reached."""
+    from jupyter_core.paths import jupyter_runtime_dir  # noqa: PLC0415 - keeps import time low
+
+    return Path(jupyter_runtime_dir()) / RUNTIME_FILE_NAME
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number runs; a zombie does not."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return fields.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def _token(environ: Mapping[str, str]) -> str:
+    if token := environ.get(TOKEN, "").strip():
+        return token
+    if path := environ.get(TOKEN_FILE, ""):
+        return read_private(Path(path).expanduser(), what="token file").strip()
+    raise NotAuthenticated(
+        f"{URL} names a pool, but there is no token for it.",
+        hint=f"Set {TOKEN_FILE} to a file that only you can read, or {TOKEN}.",
+    )

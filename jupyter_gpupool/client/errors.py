@@ -1,0 +1,64 @@
+"""From what the manager answers, or does not answer, to the one tree of errors a user can meet.
+
+Called by `http`, for every answer that is not a success. The tree stands in `pool/errors.py`.
+"""
+
+from pydantic import ValidationError
+
+from jupyter_gpupool.pool import errors
+from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
+from jupyter_gpupool.protocol.api import Problem
+
+_PREFIX = "urn:gpupool:problem:"
+_BY_REFERENCE: dict[str, type[PoolError]] = {
+    cls.reference: cls
+    for cls in (
+        errors.NotAuthenticated,
+        errors.NotAllowed,
+        errors.NotFound,
+        errors.Conflict,
+        errors.Unavailable,
+        errors.ClaimLost,
+    )
+}
+_BY_STATUS: dict[int, type[PoolError]] = {
+    401: errors.NotAuthenticated,
+    403: errors.NotAllowed,
+    404: errors.NotFound,
+    409: errors.Conflict,
+}
+
+
+def error_from(status: int, body: bytes, url: str) -> PoolError:
+    """The error that an answer with this status and body stands for."""
+    try:
+        problem = Problem.model_validate_json(body)
+    except ValidationError:
+        return _not_a_manager(status, url)
+    return _from_problem(problem)
+
+
+def unreachable(url: str, why: str) -> Unavailable:
+    """The manager could not be asked at all."""
+    return Unavailable(
+        f"The pool's manager at {url} does not answer ({why}).",
+        hint="Check that it runs, and GPUPOOL_URL.",
+    )
+
+
+def _from_problem(problem: Problem) -> PoolError:
+    message = problem.detail or problem.title
+    cls = _BY_REFERENCE.get(problem.type.removeprefix(_PREFIX)) or _BY_STATUS.get(problem.status)
+    if cls is not None:
+        return cls(message, hint=problem.hint)
+    if 400 <= problem.status < 500:  # noqa: PLR2004 - HTTP's own bounds
+        return BadRequest(message, field=problem.field, hint=problem.hint)
+    return Unavailable(message, hint=problem.hint)
+
+
+def _not_a_manager(status: int, url: str) -> PoolError:
+    cls = _BY_STATUS.get(status, Unavailable)
+    return cls(
+        f"{url} answered with status {status}, and not as a pool's manager does.",
+        hint="Check GPUPOOL_URL, and proxies on the way.",
+    )

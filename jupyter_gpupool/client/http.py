@@ -1,0 +1,138 @@
+"""One persistent HTTP connection to a manager: token, time-outs, repeats, errors.
+
+Called by `pool_client`, which knows the routes. Lives on one event loop. The transport is the one
+thing that tests replace.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY, Body
+
+from .address import PoolAddress
+from .errors import error_from, unreachable
+
+if TYPE_CHECKING:
+    import httpx
+
+PATIENCE_S = 3.0
+_ANSWER_WITHIN_S = 30.0
+_CONNECT_WITHIN_S = 5.0
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.5
+_UNAVAILABLE = 503
+
+
+class Http:
+    """Sends requests until one is answered, or patience ends.
+
+    Every POST carries an idempotency key, the same at each repeat, so that repeating is safe.
+    """
+
+    def __init__(
+        self, address: PoolAddress, *, transport: "httpx.AsyncBaseTransport | None" = None
+    ) -> None:
+        import httpx  # noqa: PLC0415 - 0.2 s, which `import jupyter_gpupool` must not cost
+
+        self.address = address
+        self._failures = httpx.TransportError
+        self._client = httpx.AsyncClient(
+            base_url=address.base + API,
+            headers={"Authorization": f"Bearer {address.token}"},
+            timeout=httpx.Timeout(_ANSWER_WITHIN_S, connect=_CONNECT_WITHIN_S),
+            verify=tls_context(address) if address.base.startswith("https") else False,
+            # A proxy of the environment cannot reach this machine's own loopback.
+            trust_env=not address.is_loopback,
+            transport=transport,
+        )
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Body | None = None,
+        params: Mapping[str, str | int | bool | None] | None = None,
+        key: str | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> bytes:
+        """Send one request and return the body of its success.
+
+        Args:
+            method: HTTP's.
+            path: Below the API's root.
+            body: Of a POST.
+            params: Query; None values are left out.
+            key: Idempotency key of a POST that may be repeated later; None makes one.
+            patience_s: For how long a manager that does not answer is tried again.
+
+        Raises:
+            PoolError: What the manager said, or Unavailable if it said nothing in time.
+        """
+        request = self._request(method, path, body=body, params=params, key=key)
+        give_up = time.monotonic() + patience_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            answer = await self._try(request)
+            if isinstance(answer, bytes):
+                return answer
+            if not answer[1] or time.monotonic() + pause_s > give_up:
+                raise answer[0]
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def close(self) -> None:
+        """Close the connection; the object is of no use afterwards."""
+        await self._client.aclose()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Body | None,
+        params: Mapping[str, Any] | None,
+        key: str | None,
+    ) -> "httpx.Request":
+        headers = {IDEMPOTENCY_KEY: key or new_key()} if method == "POST" else {}
+        content = None
+        if body is not None:
+            content = body.model_dump_json(exclude_defaults=True).encode()
+            headers["Content-Type"] = "application/json"
+        query = {name: value for name, value in (params or {}).items() if value is not None}
+        return self._client.build_request(
+            method, path, content=content, params=query, headers=headers
+        )
+
+    async def _try(self, request: "httpx.Request") -> bytes | tuple[PoolError, bool]:
+        """One try: the success's body, or the error and whether another try may help."""
+        try:
+            response = await self._client.send(request)
+        except self._failures as error:
+            why = str(error) or type(error).__name__
+            return unreachable(self.address.base, why.rstrip(".")), True
+        if response.is_success:
+            return response.content
+        error_here = error_from(response.status_code, response.content, self.address.base)
+        return error_here, response.status_code == _UNAVAILABLE
+
+
+def new_key() -> str:
+    """A fresh idempotency key."""
+    return secrets.token_urlsafe(16)
+
+
+def tls_context(address: PoolAddress) -> Any:
+    """What to trust on the way to this manager, made once for each use."""
+    import ssl  # noqa: PLC0415 - not needed for the embedded pool
+
+    try:
+        return ssl.create_default_context(cafile=address.ca or None)
+    except OSError as error:
+        raise unreachable(
+            address.base, f"the authority file {address.ca} cannot be used: {error}"
+        ) from error

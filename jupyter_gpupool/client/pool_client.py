@@ -1,0 +1,148 @@
+"""The manager's API as methods: a route each, bodies in, views out. No decision is made here.
+
+Used on the background loop by `notebook`, and by `cli`. The routes' table is in
+docs/architecture.md.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.protocol.api import (
+    ClaimBody,
+    ClaimView,
+    ConnectionView,
+    DeviceView,
+    EventView,
+    HostView,
+    NewTokenView,
+    ReleaseBody,
+    ScaleBody,
+    StatusView,
+    TokenBody,
+    TokenView,
+    Workers,
+)
+
+from .address import PoolAddress
+from .http import PATIENCE_S, Http
+
+if TYPE_CHECKING:
+    import httpx
+
+_V = TypeVar("_V", bound=BaseModel)
+
+
+class PoolClient:
+    """All that can be asked of a manager. Every method raises PoolError, and nothing else."""
+
+    def __init__(
+        self, address: PoolAddress, *, transport: "httpx.AsyncBaseTransport | None" = None
+    ) -> None:
+        self.address = address
+        self._http = Http(address, transport=transport)
+
+    async def status(self, *, patience_s: float = PATIENCE_S) -> StatusView:
+        """The pool in one look, and who we are to it."""
+        answer = await self._http.send("GET", "/status", patience_s=patience_s)
+        return _one(StatusView, answer)
+
+    async def request_claim(self, body: ClaimBody, *, key: str | None = None) -> ClaimView:
+        """Ask for a claim. With the same key a second time: the same claim, nothing new."""
+        answer = await self._http.send("POST", "/claims", body=body, key=key)
+        return _one(ClaimView, answer)
+
+    async def claims(
+        self, *, owner: str | None = None, ended: bool = False, limit: int | None = None
+    ) -> Sequence[ClaimView]:
+        """Claims, ours or all that we may see; those that have ended only if wished."""
+        params = {"owner": owner, "ended": ended or None, "limit": limit}
+        return _several(ClaimView, await self._http.send("GET", "/claims", params=params))
+
+    async def claim(self, claim_id: str, *, patience_s: float = PATIENCE_S) -> ClaimView:
+        """One claim as it is now."""
+        path = f"/claims/{_quoted(claim_id)}"
+        answer = await self._http.send("GET", path, patience_s=patience_s)
+        return _one(ClaimView, answer)
+
+    async def scale(self, claim_id: str, minimum: int, maximum: int) -> ClaimView:
+        """Give a claim other bounds."""
+        body = ScaleBody(workers=Workers(min=minimum, max=maximum))
+        path = f"/claims/{_quoted(claim_id)}/scale"
+        return _one(ClaimView, await self._http.send("POST", path, body=body))
+
+    async def release(
+        self, claim_id: str, reason: str = "", *, patience_s: float = PATIENCE_S
+    ) -> ClaimView:
+        """Give a claim back. What has ended already stays as it is."""
+        path = f"/claims/{_quoted(claim_id)}/release"
+        body = ReleaseBody(reason=reason)
+        answer = await self._http.send("POST", path, body=body, patience_s=patience_s)
+        return _one(ClaimView, answer)
+
+    async def connection(self, claim_id: str) -> ConnectionView:
+        """What is needed to reach our own claim's scheduler."""
+        answer = await self._http.send("GET", f"/claims/{_quoted(claim_id)}/connection")
+        return _one(ConnectionView, answer)
+
+    async def hosts(self) -> Sequence[HostView]:
+        """The pool's hosts."""
+        return _several(HostView, await self._http.send("GET", "/hosts"))
+
+    async def devices(self) -> Sequence[DeviceView]:
+        """The pool's devices, and who has them as far as we may know."""
+        return _several(DeviceView, await self._http.send("GET", "/devices"))
+
+    async def events(
+        self, *, after: int | None = None, claim: str | None = None, limit: int | None = None
+    ) -> Sequence[EventView]:
+        """What happened, oldest first."""
+        params = {"after": after, "claim": claim, "limit": limit}
+        return _several(EventView, await self._http.send("GET", "/events", params=params))
+
+    async def make_token(self, body: TokenBody) -> NewTokenView:
+        """A new token; its secret is in the answer and nowhere else."""
+        return _one(NewTokenView, await self._http.send("POST", "/tokens", body=body))
+
+    async def tokens(self) -> Sequence[TokenView]:
+        """Tokens, without their secrets."""
+        return _several(TokenView, await self._http.send("GET", "/tokens"))
+
+    async def revoke_token(self, token_id: str) -> None:
+        """Make a token worthless, at once."""
+        await self._http.send("DELETE", f"/tokens/{_quoted(token_id)}")
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.close()
+
+
+def _quoted(segment: str) -> str:
+    # A name typed by a user is no path.
+    return quote(segment, safe="").replace(".", "%2E")
+
+
+def _one(view: type[_V], answer: bytes) -> _V:
+    try:
+        return view.model_validate_json(answer)
+    except ValidationError as error:
+        raise _unreadable(error) from error
+
+
+def _several(view: type[_V], answer: bytes) -> Sequence[_V]:
+    # A list parsed in one call is several times faster than one call an item.
+    adapter: TypeAdapter[list[_V]] = TypeAdapter(list[view])  # type: ignore[valid-type]
+    try:
+        return adapter.validate_json(answer)
+    except ValidationError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: ValidationError) -> Unavailable:
+    return Unavailable(
+        f"The manager's answer is no {error.title} of this version.",
+        hint="Compare `jupyter gpupool --version` with the manager's.",
+    )

@@ -1,0 +1,96 @@
+"""The pool this process uses: found or started, and then kept, with its one connection.
+
+Called by `notebook` and `cli`. Everything of a `Pool` but its making lives on the background loop.
+"""
+
+import os
+import threading
+
+from jupyter_gpupool.pool.errors import Unavailable
+
+from . import discovery, embedded
+from .address import PoolAddress, Source
+from .background import Background, background
+
+
+class Pool:
+    """A manager as this process knows it: requests, and one event stream.
+
+    Attributes:
+        address: Where it is.
+        background: The loop on which `client` and `events` live; callers go through it.
+    """
+
+    def __init__(self, address: PoolAddress, *, on: Background = background) -> None:
+        # Imported here, in the caller's thread: 0.4 s that must stall no loop.
+        from .events import EventStream  # noqa: PLC0415
+        from .pool_client import PoolClient  # noqa: PLC0415
+
+        self.address = address
+        self.background = on
+        self.client = PoolClient(address)
+        self.events = EventStream(address)
+
+    async def close(self) -> None:
+        """Close its connections; on the background loop."""
+        await self.events.close()
+        await self.client.close()
+
+
+_lock = threading.Lock()
+_current: Pool | None = None
+
+
+def current_pool() -> Pool:
+    """The pool that the environment, the runtime file or nobody names; in the last case ours.
+
+    Asked for each claim: the user may have set GPUPOOL_URL since, or the embedded pool ended.
+
+    Raises:
+        PoolError: If there is none and none can be started.
+    """
+    global _current  # noqa: PLW0603 - one connection a process is the point
+    with _lock:
+        address = _find_or_start()
+        if _current is None or _current.address != address:
+            _current = Pool(address)
+        return _current
+
+
+def _find_or_start() -> PoolAddress:
+    address = discovery.find()
+    if address is None:
+        return embedded.find_or_start()
+    known = _current is not None and _current.address == address
+    if address.source is Source.RUNTIME_FILE and not known and not embedded.answers(address):
+        return embedded.find_or_start()
+    return address
+
+
+def forget(pool: Pool) -> None:
+    """Do not use this pool again: it does not answer."""
+    global _current  # noqa: PLW0603 - see above
+    with _lock:
+        if _current is pool:
+            _current = None
+
+
+def restarted(pool: Pool, error: Unavailable) -> Pool:
+    """An embedded pool that ended meanwhile is started again; any other stays unavailable.
+
+    Raises:
+        Unavailable: The given error, if the pool is not ours to start.
+    """
+    if pool.address.source is not Source.RUNTIME_FILE:
+        raise error
+    forget(pool)
+    return current_pool()
+
+
+def _forget_after_fork() -> None:
+    # A forked child has neither the thread nor a right to the connections.
+    global _current, _lock
+    _current, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

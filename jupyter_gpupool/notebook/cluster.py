@@ -1,0 +1,400 @@
+"""A claim as an ordinary Dask cluster: `Client(cluster)`, `scale`, `close`, the HTML view.
+
+Made by `claim`. It overrides what `distributed.deploy.Cluster` names as a subclass's own, and adds
+that the pool may end a claim: then its clients are told instead of hanging.
+"""
+
+# mypy: allow-untyped-calls
+# distributed types only some of what it offers.
+
+import asyncio
+import contextlib
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from distributed.core import Status
+from distributed.deploy.cluster import Cluster
+from distributed.utils import NoOpAwaitable
+
+from jupyter_gpupool.pool.errors import BadRequest, ClaimLost, Conflict, PoolError, Unavailable
+from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
+
+from .clients import end_clients
+from .following import Following, Listener
+from .giving_back import give_back, give_back_at_exit
+from .greeting import Greeting
+from .opening import Opened, Opening, lost
+from .security import ClaimSecurity
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.client.pools import Pool
+
+_HANG_UP_WITHIN_S = 3.0
+_NOT_RUNNING = (Status.closed, Status.closing, Status.failed)
+
+
+class ClaimCluster(Cluster):
+    """The workers of one claim, and the scheduler that is theirs alone.
+
+    Sets of workers, by name (a worker is named for its lease):
+        plan: What the claim wants; what is not granted yet has a number for a name.
+        requested: What is granted to it.
+        observed: What is registered with its scheduler.
+
+    Attributes:
+        pool: The pool it comes from.
+        release_on_close: Whether `close` gives the claim back.
+    """
+
+    def __init__(
+        self,
+        opening: Opening,
+        *,
+        release_on_close: bool = True,
+        timeout_s: float | None = None,
+        asynchronous: bool = False,
+        loop: Any = None,
+        quiet: bool = False,
+    ) -> None:
+        self._opening = opening
+        self.pool: Pool = opening.pool
+        self.release_on_close = release_on_close
+        self._timeout_s = timeout_s
+        self._lost: ClaimLost | None = None
+        self._security: ClaimSecurity | None = None
+        self._dashboard_url: str | None = None
+        self._following: Following | None = None
+        self._greeting = Greeting()
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        super().__init__(
+            asynchronous=asynchronous,
+            loop=loop,
+            quiet=quiet,
+            name=_name(opening),
+            scheduler_sync_interval="30s",
+        )
+        self._starting = asyncio.Lock()
+        self._changed = asyncio.Condition()
+        if not self.called_from_running_loop:
+            self._loop_runner.start()
+        self._opening.reachable = _weakly(self._is_reachable)
+
+    @property
+    def claim_id(self) -> str:
+        """The claim's id in the pool; "" before it is requested."""
+        return "" if self._opening.view is None else self._opening.view.id
+
+    @property
+    def view(self) -> ClaimView | None:
+        """The claim as the manager last told; None before it is requested."""
+        return self._opening.view
+
+    @property
+    def security(self) -> ClaimSecurity:
+        """The claim's certificate; waits until the claim runs."""
+        if self._security is None:
+            self._wait_if_possible()
+        assert self._security is not None, "a running claim has its certificate"
+        return self._security
+
+    @property
+    def scheduler_address(self) -> str:
+        """Where the scheduler listens.
+
+        Raises:
+            ClaimLost: If the claim has ended by itself.
+        """
+        if self._lost is not None:
+            raise self._lost
+        address: str = super().scheduler_address
+        return address
+
+    @property
+    def dashboard_link(self) -> str:
+        """The scheduler's dashboard behind its secret prefix; "" if it has none."""
+        return self._dashboard_url or ""
+
+    # What it takes to run
+
+    def request(self) -> None:
+        """Ask for the claim without waiting for it; blocking callers only."""
+        self._is_requested(self.pool.background.run(lambda _say: self._opening.request()))
+
+    def wait_until_running(self, timeout_s: float | None = None) -> None:
+        """Wait until the claim runs and its scheduler is reached; blocking callers only.
+
+        Raises:
+            StillWaiting: If it does not run in time.
+            ClaimLost: If it ends instead.
+        """
+        if self.status == Status.running:
+            return
+        self._check_open()
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        run = self.pool.background.run
+        try:
+            self.request()
+            opened = run(lambda say: self._opening.wait(say, limit_s), self._say)
+            self.sync(self._connect, opened)
+        except BaseException:
+            run(lambda _say: self._opening.give_up("its client could not connect"))
+            self._abandon()
+            self._loop_runner.stop()
+            raise
+
+    async def _start(self) -> None:
+        """What `await cluster` and `Client(cluster)` wait for."""
+        async with self._starting:
+            if self.status == Status.running:
+                return
+            self._check_open()
+            bridge = self.pool.background.bridge
+            try:
+                opened = await bridge(
+                    lambda say: self._opening.wait(say, self._timeout_s), self._say
+                )
+                self._is_requested(opened.view)
+                await self._connect(opened)
+            except BaseException:
+                await bridge(lambda _say: self._opening.give_up("its client could not connect"))
+                self._abandon()
+                raise
+
+    def __await__(self) -> Any:
+        return self._started().__await__()
+
+    async def _started(self) -> "ClaimCluster":
+        if self.status != Status.running:
+            await self._start()
+        return self
+
+    def _wait_if_possible(self) -> None:
+        self._check_open()
+        if self.asynchronous:
+            raise Conflict("The claim does not run yet.", hint="First: await cluster")
+        self.wait_until_running()
+
+    def _is_requested(self, view: ClaimView) -> None:
+        self.name = view.name
+        if self.release_on_close and self._finalizer is None:
+            # A cluster that is dropped, or whose Python ends, must not keep devices.
+            self._finalizer = weakref.finalize(self, give_back_at_exit, self.pool, view)
+
+    def _is_reachable(self, connection: ConnectionView) -> None:
+        self._on_loop(self._greeting.begin, connection)
+
+    async def _connect(self, opened: Opened) -> None:
+        greeted = await self._greeting.finish(opened.connection)
+        self._security, self.scheduler_comm = greeted.security, greeted.scheduler
+        self._dashboard_url = opened.connection.dashboard_url
+        await super()._start()
+        listener = Listener(changed=_weakly(self._has_changed), ended=_weakly(self._has_ended))
+        self._following = Following(self.pool, opened.view, listener)
+        self._following.start()
+
+    # What it is while it runs
+
+    def scale(self, n: int) -> Any:
+        """Want this many workers from now on; what is granted follows by itself.
+
+        Raises:
+            BadRequest: If it is no number from zero on.
+            ClaimLost: If the claim has ended by itself.
+        """
+        self._check_open()
+        if type(n) is not int or n < 0:
+            raise BadRequest(
+                f"A claim cannot have {n!r} workers.", field="workers", hint="Ask for 0 or more."
+            )
+        low = min(n, self._bounds().minimum)
+        return self.sync(self._set_bounds, WorkerBounds(low, n))
+
+    def adapt(  # type: ignore[override] # there is no Adaptive on this side to choose
+        self, minimum: int = 0, maximum: int | None = None, **others: Any
+    ) -> Any:
+        """Let the manager choose between these bounds; nothing runs on this side for it.
+
+        Raises:
+            BadRequest: If the bounds make no sense, or other options are given.
+            ClaimLost: If the claim has ended by itself.
+        """
+        self._check_open()
+        if others:
+            raise BadRequest(
+                f"The pool's manager adapts by its policy and takes no {', '.join(others)}.",
+                hint="Give minimum and maximum only.",
+            )
+        high = self._bounds().maximum if maximum is None else maximum
+        return self.sync(self._set_bounds, WorkerBounds(minimum, high))
+
+    @property
+    def plan(self) -> set[Any]:
+        """Names of the workers the claim wants."""
+        missing = self._bounds().maximum - len(self.requested)
+        return self.requested | set(range(missing))
+
+    @property
+    def requested(self) -> set[Any]:
+        """Names of the workers granted to it."""
+        leases = () if self.view is None else self.view.leases
+        return {lease.id for lease in leases if lease.phase in ("granted", "running")}
+
+    async def _set_bounds(self, bounds: WorkerBounds) -> None:
+        if self.status != Status.running:
+            await self._start()
+        self._opening.view = await self.pool.background.bridge(
+            lambda _say: self.pool.client.scale(self.claim_id, bounds.minimum, bounds.maximum)
+        )
+
+    def _bounds(self) -> WorkerBounds:
+        if self.view is None:
+            return WorkerBounds(0, 0)
+        return WorkerBounds(self.view.workers.min, self.view.workers.max)
+
+    async def _wait_for_workers(
+        self,
+        n_workers: int = 0,
+        timeout: float | None = None,  # noqa: ASYNC109 - the base class's name
+    ) -> None:
+        """Wait until this many are registered, told by the scheduler instead of asking it."""
+        self._check_open()
+        if self.status != Status.running:
+            await self._start()
+        try:
+            async with asyncio.timeout(timeout), self._changed:
+                await self._changed.wait_for(lambda: self._has_workers(n_workers))
+        except TimeoutError:
+            raise Unavailable(
+                f"Only {len(self.observed)} of {n_workers} workers came within {timeout} s.",
+                hint="See why: jupyter gpupool claims",
+            ) from None
+        self._check_open()
+
+    def _has_workers(self, count: int) -> bool:
+        return len(self.observed) >= count or self.status != Status.running
+
+    def _update_worker_status(self, op: str, msg: Any) -> None:
+        super()._update_worker_status(op, msg)
+        self._tell_waiters()
+
+    def _tell_waiters(self) -> None:
+        async def tell() -> None:
+            async with self._changed:
+                self._changed.notify_all()
+
+        self._telling = asyncio.ensure_future(tell())
+
+    # How it ends
+
+    def close(self, timeout: float | None = None) -> Any:
+        """Give the claim back and close its clients; a second time does nothing.
+
+        Raises:
+            Unavailable: If the manager could not be told: then the claim may still run.
+        """
+        if self.status == Status.closed:
+            return NoOpAwaitable() if self.asynchronous else None
+        if self.asynchronous:
+            return self._close()
+        try:
+            self.sync(self._close, callback_timeout=timeout)
+        finally:
+            self._loop_runner.stop()
+        return None
+
+    def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
+        try:
+            self.close()
+        except PoolError as error:
+            if exc_type is None:
+                raise
+            # The error that is under way already matters more.
+            self._say(str(error))
+
+    async def _close(self) -> None:
+        if self.status in _NOT_RUNNING:
+            return
+        self.status = Status.closing
+        release = asyncio.ensure_future(self._release())
+        await self._hang_up(None)
+        await release
+
+    async def _release(self) -> None:
+        if self.release_on_close and self.view is not None:
+            try:
+                self._opening.view = await give_back(self.pool, self.view)
+            finally:
+                self._is_settled()
+
+    async def _hang_up(self, error: ClaimLost | None) -> None:
+        """Close everything on our side, whatever state the other side is in."""
+        if self._following is not None:
+            self._following.stop()
+        await end_clients(self, error)
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(_HANG_UP_WITHIN_S):
+                await super()._close()
+        self.status = Status.closed
+        self._tell_waiters()
+
+    def _has_changed(self, view: ClaimView) -> None:
+        self._opening.view = view
+
+    def _has_ended(self, reason: str) -> None:
+        self._on_loop(self._lose, reason)
+
+    async def _lose(self, reason: str) -> None:
+        """The claim has ended without our doing: say so once, and let nothing hang."""
+        if self.status in _NOT_RUNNING:
+            return
+        self._lost = lost(self.name, reason)
+        self._is_settled()
+        self.status = Status.closing
+        self._say(str(self._lost))
+        await self._hang_up(self._lost)
+
+    def _abandon(self) -> None:
+        """It never ran, and what was asked for has been given up."""
+        self.status = Status.closed
+        self._is_settled()
+
+    def _on_loop(self, function: Any, argument: Any) -> None:
+        assert self.loop is not None, "a cluster that is started has its loop"
+        self.loop.add_callback(function, argument)
+
+    def _is_settled(self) -> None:
+        if self._finalizer is not None:
+            self._finalizer.detach()
+
+    def _check_open(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+        if self.status in _NOT_RUNNING:
+            raise Conflict(f"Claim {self.name} has been closed.", hint="Claim again to go on.")
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            sys.stderr.write(f"{text}\n")
+
+    def __repr__(self) -> str:
+        if self._lost is not None:
+            return f"{type(self).__name__}({self.name!r}, lost: {self._lost.message})"
+        text: str = super().__repr__()
+        return text
+
+
+def _name(opening: Opening) -> str:
+    return "claim" if opening.view is None else opening.view.name
+
+
+def _weakly(method: Any) -> Any:
+    """A callback that does not keep its object alive."""
+    reference = weakref.WeakMethod(method)
+
+    def call(*arguments: Any) -> None:
+        if (alive := reference()) is not None:
+            alive(*arguments)
+
+    return call

@@ -1,0 +1,71 @@
+"""The connection to a claim's scheduler, opened while the workers still start.
+
+Called by `cluster`, on its loop. A greeting that comes to nothing costs nothing: the scheduler of a
+failed start is gone, and the next one is greeted in its place.
+"""
+
+# mypy: allow-untyped-calls
+# distributed types only some of what it offers.
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from distributed.core import rpc
+
+from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.protocol.api import ConnectionView
+
+from .security import ClaimSecurity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greeted:
+    """A scheduler that answered."""
+
+    security: ClaimSecurity
+    scheduler: Any
+    """An rpc object of distributed, with one open connection in its pool."""
+
+
+class Greeting:
+    """Greets ahead when told of a scheduler, and for certain when asked to."""
+
+    def __init__(self) -> None:
+        self._ahead: asyncio.Task[Greeted | None] | None = None
+
+    def begin(self, connection: ConnectionView) -> None:
+        """Greet ahead; a failure is nobody's concern yet."""
+        self._ahead = asyncio.create_task(_greet(connection))
+
+    async def finish(self, connection: ConnectionView) -> Greeted:
+        """The scheduler of a claim that runs.
+
+        Raises:
+            Unavailable: If it cannot be reached from here.
+        """
+        ahead = None if self._ahead is None else await self._ahead
+        if ahead is not None and ahead.scheduler.address == connection.scheduler_address:
+            return ahead
+        if ahead is not None:
+            await ahead.scheduler.close_rpc()
+        greeted = await _greet(connection)
+        if greeted is None:
+            raise Unavailable(
+                f"The claim runs, but its scheduler at {connection.scheduler_address} cannot be"
+                " reached.",
+                hint="Check that this machine can reach that host.",
+            )
+        return greeted
+
+
+async def _greet(connection: ConnectionView) -> Greeted | None:
+    security = ClaimSecurity(connection)
+    arguments = security.get_connection_args("client")
+    scheduler = rpc(connection.scheduler_address, connection_args=arguments)
+    try:
+        await scheduler.identity()
+    except OSError:
+        await scheduler.close_rpc()
+        return None
+    return Greeted(security=security, scheduler=scheduler)

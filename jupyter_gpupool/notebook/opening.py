@@ -1,0 +1,215 @@
+"""From a request to a running claim: asks, waits with place and reason, and gives up cleanly.
+
+Lives on the background loop; `cluster` runs it from whatever thread or loop its user has.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from jupyter_gpupool.client.background import Say
+from jupyter_gpupool.client.events import Notice, StreamState
+from jupyter_gpupool.client.http import new_key
+from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.pool.claim import WAITING, Phase
+from jupyter_gpupool.pool.errors import ClaimLost, PoolError, Unavailable
+from jupyter_gpupool.pool.event import EventKind
+from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.protocol.api import ClaimBody, ClaimView, ConnectionView, EventView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SILENT_FOR_S = 2.0
+"""A wait shorter than this is not worth a word."""
+_LOOK_EVERY_S = 3.0
+"""A place in line changes without an event of ours: it has to be looked up."""
+_GIVE_UP_WITHIN_S = 5.0
+_OVER = (Phase.ENDING, Phase.ENDED)
+
+
+class StillWaiting(Unavailable, TimeoutError):
+    """The claim did not start in the time its user gave it; it has been given up."""
+
+    reference: ClassVar[str] = "still-waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A claim that runs, and how its scheduler is reached."""
+
+    view: ClaimView
+    connection: ConnectionView
+
+
+def lost(name: str, reason: str) -> ClaimLost:
+    """The error for a claim that has ended by itself."""
+    return ClaimLost(f"Claim {name} has ended: {reason}", hint="Claim again to go on.")
+
+
+class Opening:
+    """One claim on its way to running.
+
+    Attributes:
+        view: The claim as last seen; None before it is requested.
+        reachable: Called once its scheduler listens, before its workers are there.
+    """
+
+    def __init__(
+        self, pool: Pool, *, body: ClaimBody | None = None, view: ClaimView | None = None
+    ) -> None:
+        assert (body is None) != (view is None), "either a new claim, or one that exists"
+        self.pool = pool
+        self.view = view
+        self.reachable: Callable[[ConnectionView], None] = _nobody
+        self._body = body
+        self._key = new_key()
+        self._connection: ConnectionView | None = None
+
+    async def request(self) -> ClaimView:
+        """Ask for the claim; a second time, or after an interrupt, it is still the same one."""
+        if self.view is None:
+            asked = asyncio.create_task(self._ask())
+            try:
+                self.view = await asyncio.shield(asked)
+            except asyncio.CancelledError:
+                # The manager may have granted it already: only its answer tells what to undo.
+                with contextlib.suppress(PoolError, TimeoutError):
+                    self.view = await asyncio.wait_for(asked, _GIVE_UP_WITHIN_S)
+                    await self.give_up("interrupted while it was being requested")
+                raise
+        return self.view
+
+    async def wait(self, say: Say, timeout_s: float | None = None) -> Opened:
+        """Wait until the claim runs.
+
+        Args:
+            say: Told place and reason, once a change.
+            timeout_s: After this time the claim is given up; None waits for ever.
+
+        Raises:
+            StillWaiting: If it does not run in time.
+            ClaimLost: If it ends instead; the reason is in the message.
+        """
+        view = await self.request()
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._until_running(_Waiting(say))
+        except TimeoutError:
+            await self.give_up("not started in time")
+            raise StillWaiting(
+                f"Claim {view.name} did not start within {timeout_s:g} s and has been given up:"
+                f" {_why(self.view or view)}",
+                hint="Ask for fewer devices, or wait longer.",
+            ) from None
+        except asyncio.CancelledError:
+            await self.give_up("interrupted while it waited")
+            raise
+
+    async def give_up(self, reason: str) -> None:
+        """Release what this opening asked for, if it is not over; a claim found stays as it is.
+
+        If the manager cannot be told, nothing more can be done.
+        """
+        if self._body is None or self.view is None or self.view.phase in _OVER:
+            return
+        with contextlib.suppress(PoolError, TimeoutError):
+            async with asyncio.timeout(_GIVE_UP_WITHIN_S):
+                self.view = await self.pool.client.release(self.view.id, reason)
+
+    async def _ask(self) -> ClaimView:
+        assert self._body is not None, "a claim that exists is not asked for"
+        return await self.pool.client.request_claim(self._body, key=self._key)
+
+    async def _until_running(self, waiting: "_Waiting") -> Opened:
+        view = await self.request()
+        async with self.pool.events.watch(view.id, after=view.seq) as watch:
+            await self._look_for_scheduler()
+            while (opened := await self._opened()) is None:
+                notice = await watch.next(within_s=waiting.speak_in_s())
+                await self._hear(notice, waiting)
+            return opened
+
+    async def _opened(self) -> Opened | None:
+        assert self.view is not None, "requested before"
+        if self.view.phase in _OVER:
+            raise lost(self.view.name, self.view.reason)
+        if self.view.phase is not Phase.RUNNING:
+            return None
+        if self._connection is None or self._connection.scheduler_address is None:
+            self._connection = await self.pool.client.connection(self.view.id)
+        if self._connection.scheduler_address is None:
+            return None
+        return Opened(view=self.view, connection=self._connection)
+
+    async def _hear(self, notice: Notice | None, waiting: "_Waiting") -> None:
+        assert self.view is not None, "requested before"
+        if isinstance(notice, EventView):
+            await self._happened(notice)
+        elif notice is StreamState.SILENT:
+            waiting.manager_silent()
+        else:
+            with contextlib.suppress(Unavailable):
+                self.view = await self.pool.client.claim(self.view.id, patience_s=0)
+                await self._look_for_scheduler()
+            if notice is None:
+                waiting.speak(self.view)
+
+    async def _happened(self, event: EventView) -> None:
+        assert self.view is not None, "requested before"
+        phase = _PHASES.get(event.kind, self.view.phase)
+        update = {"phase": phase, "reason": event.reason, "seq": event.seq}
+        self.view = self.view.model_copy(update=update)
+        if phase in WAITING:
+            self._connection = None
+        await self._look_for_scheduler()
+
+    async def _look_for_scheduler(self) -> None:
+        """Fetch the credentials while the workers start: by the time they run, we are ready."""
+        assert self.view is not None, "requested before"
+        known = self._connection is not None and self._connection.scheduler_address is not None
+        if known or self.view.phase is not Phase.STARTING:
+            return
+        with contextlib.suppress(PoolError):
+            self._connection = await self.pool.client.connection(self.view.id)
+            if self._connection.scheduler_address is not None:
+                self.reachable(self._connection)
+
+
+class _Waiting:
+    """What has been said of the wait so far, so that nothing is said twice."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._since = asyncio.get_running_loop().time()
+        self._last = ""
+
+    def speak_in_s(self) -> float:
+        waited_s = asyncio.get_running_loop().time() - self._since
+        return _LOOK_EVERY_S if waited_s >= _SILENT_FOR_S else _SILENT_FOR_S - waited_s
+
+    def speak(self, view: ClaimView) -> None:
+        self._once(f"Claim {view.name} {_why(view)}")
+
+    def manager_silent(self) -> None:
+        self._once("The pool's manager does not answer; the claim is kept, waiting for it.")
+
+    def _once(self, text: str) -> None:
+        if text != self._last:
+            self._last = text
+            self._say(text)
+
+
+def _why(view: ClaimView) -> str:
+    if view.wait is None:
+        return f"is {view.phase}: {view.reason}"
+    place = f"waits, number {view.wait.place} in line for"
+    return f"{place} {plural(max(1, view.workers.min), 'device')}: {view.wait.reason}"
+
+
+_PHASES = {EventKind(f"claim.{phase}"): phase for phase in Phase}
+
+
+def _nobody(_connection: ConnectionView) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,119 @@
+"""From the words of `gpupool.claim(…)` to the body the manager reads. Pure; called by `claim`.
+
+What only the manager can judge is left to it; refused here is what could not even be written down.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+
+from pydantic import ValidationError
+
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.pool.units import parse_bytes, parse_duration
+from jupyter_gpupool.protocol.api import ClaimBody, Workers
+
+Gpus = int | tuple[int, int]
+"""A number of devices, or the least to start with and the most to grow to."""
+Duration = str | float | timedelta
+
+
+class WorkerTerms(TypedDict, total=False):
+    """What dask-cuda is told for each worker; left out is dask-cuda's own default.
+
+    Sizes are text such as "10GiB" or bytes; their meaning is that of `dask cuda worker`.
+    """
+
+    device_memory_limit: str | int
+    rmm_pool_size: str | int
+    rmm_maximum_pool_size: str | int
+    rmm_managed_memory: bool
+    rmm_async: bool
+    rmm_release_threshold: str | int
+    rmm_track_allocations: bool
+    rmm_allocator_external_lib_list: Sequence[str]
+    enable_cudf_spill: bool
+    cudf_spill_stats: int
+    pre_import: str | Sequence[str]
+    protocol: str
+
+
+class ClaimTerms(WorkerTerms, total=False):
+    """All terms besides the number of devices; left out is the pool's default."""
+
+    name: str
+    model: str
+    gpu_memory: str | int
+    memory: str | int
+    nthreads: int
+    time_limit: Duration
+    expected: Duration
+    deadline: datetime
+    queue: str
+    priority: str
+    near: str
+    environment: str
+    env: dict[str, str]
+
+
+def body_of(gpus: Gpus, terms: ClaimTerms) -> ClaimBody:
+    """The request's body.
+
+    Raises:
+        BadRequest: If a term is unknown or of the wrong kind; `field` names it.
+    """
+    bounds = bounds_of(gpus)
+    values: dict[str, Any] = {
+        name: _written(name, value) for name, value in terms.items() if value is not None
+    }
+    for name in ("time_limit", "expected"):
+        if name in values:
+            values[f"{name}_s"] = parse_duration(values.pop(name), field=name).total_seconds()
+    try:
+        body = ClaimBody(workers=Workers(min=bounds.minimum, max=bounds.maximum), **values)
+    except ValidationError as error:
+        raise _refused(error) from error
+    # The manager checks the same; here the answer comes before anything is started.
+    body.to_request()
+    return body
+
+
+def bounds_of(gpus: Gpus) -> WorkerBounds:
+    """How many workers "2" or "1 to 4" devices are: one worker a device.
+
+    Raises:
+        BadRequest: If it is neither.
+    """
+    pair = gpus if isinstance(gpus, tuple | list) else (gpus, gpus)
+    if len(pair) != 2 or not all(type(count) is int for count in pair):  # noqa: PLR2004 - a pair
+        raise BadRequest(
+            f"gpus={gpus!r} is no number of devices.",
+            field="gpus",
+            hint="Write gpus=2, or gpus=(1, 4) for one to four.",
+        )
+    return WorkerBounds(*pair)
+
+
+def _written(name: str, value: object) -> object:
+    if name == "pre_import":
+        names = value.split(",") if isinstance(value, str) else value
+        return tuple(names) if isinstance(names, Sequence) else names
+    if name in ("gpu_memory", "memory") and value != "":
+        return str(parse_bytes(value, field=name) if isinstance(value, int) else value)
+    is_size = name.startswith("rmm_") or name == "device_memory_limit"
+    if is_size and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _refused(error: ValidationError) -> BadRequest:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(sorted(ClaimTerms.__annotations__))
+        return BadRequest(
+            f"A claim has no term {field!r}.", field=field, hint=f"Its terms are: {known}."
+        )
+    message = first["msg"].removeprefix("Value error, ")
+    return BadRequest(f"{field}={first['input']!r} cannot be: {message}.", field=field)
