@@ -6,59 +6,37 @@
         ...
 
 Names are loaded at first use: importing this package costs next to nothing, and a Jupyter server
-or the command line never pays for Dask.
+or the command line never pays for Dask. `__init__.pyi` tells type checkers what they are.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .notebook.claim import attach, claim, claims, status
-    from .notebook.cluster import ClaimCluster
-    from .notebook.opening import StillWaiting
-    from .pool.errors import (
-        BadRequest,
-        ClaimLost,
-        Conflict,
-        NotAllowed,
-        NotAuthenticated,
-        NotFound,
-        PoolError,
-        Unavailable,
-    )
+from typing import Any
 
 __version__ = "0.1.0"
-__all__ = [
-    "BadRequest",
-    "ClaimCluster",
-    "ClaimLost",
-    "Conflict",
-    "NotAllowed",
-    "NotAuthenticated",
-    "NotFound",
-    "PoolError",
-    "StillWaiting",
-    "Unavailable",
-    "attach",
-    "claim",
-    "claims",
-    "status",
-]
 _HOMES = {
+    "BadRequest": "pool.errors",
     "ClaimCluster": "notebook.cluster",
+    "ClaimLost": "pool.errors",
+    "Conflict": "pool.errors",
+    "NotAllowed": "pool.errors",
+    "NotAuthenticated": "pool.errors",
+    "NotFound": "pool.errors",
+    "PoolError": "pool.errors",
     "StillWaiting": "notebook.opening",
+    "Unavailable": "pool.errors",
     "attach": "notebook.claim",
     "claim": "notebook.claim",
     "claims": "notebook.claim",
     "status": "notebook.claim",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(f".{_HOMES.get(name, 'pool.errors')}", __name__)
-    value = getattr(home, name)
+    value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
 
