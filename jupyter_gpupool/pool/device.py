@@ -64,12 +64,17 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceProcess:
-    """A process that NVML lists on a device. `memory_bytes` is None where NVML cannot say."""
+    """A process that NVML lists on a device. `memory_bytes` is None where NVML cannot say.
+
+    Attributes:
+        graphics_only: It only draws, as a desktop does: shown, but no computing of anybody's.
+    """
 
     pid: int
     memory_bytes: int | None
     user: str = ""
     command: str = ""
+    graphics_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
