@@ -3,12 +3,14 @@
 Called by `pools`. Starting an embedded pool is `embedded`'s business.
 """
 
-import json
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from jupyter_gpupool.pool.errors import NotAuthenticated, NotFound
+from pydantic import BaseModel
+
+from jupyter_gpupool.pool.errors import BadRequest, NotAuthenticated, NotFound
 
 from .address import PoolAddress, Source
 from .private_file import read_private
@@ -18,6 +20,12 @@ TOKEN = "GPUPOOL_TOKEN"  # noqa: S105 - a variable's name
 TOKEN_FILE = "GPUPOOL_TOKEN_FILE"  # noqa: S105 - a variable's name
 CA = "GPUPOOL_CA"
 RUNTIME_FILE_NAME = "gpupool.json"
+
+
+class _RuntimeFile(BaseModel):
+    url: str
+    token: str
+    manager_pid: int
 
 
 def find(environ: Mapping[str, str] | None = None) -> PoolAddress | None:
@@ -53,17 +61,17 @@ def from_runtime_file(path: Path) -> PoolAddress | None:
         text = read_private(path, what="runtime file")
     except NotFound:
         return None
-    try:
-        values = json.loads(text)
-        pid = int(values["manager_pid"])
-        if not is_alive(pid):
-            return None
-        return PoolAddress(
-            url=values["url"], token=values["token"], source=Source.RUNTIME_FILE, manager_pid=pid
-        )
-    except (ValueError, KeyError, TypeError):
-        # Written by nobody we know: a pool that is started now replaces it.
-        return None
+    # What cannot be read was written by nobody we know: a pool that is started replaces it.
+    with contextlib.suppress(ValueError, BadRequest):
+        said = _RuntimeFile.model_validate_json(text)
+        if is_alive(said.manager_pid):
+            return PoolAddress(
+                url=said.url,
+                token=said.token,
+                source=Source.RUNTIME_FILE,
+                manager_pid=said.manager_pid,
+            )
+    return None
 
 
 def runtime_file() -> Path:

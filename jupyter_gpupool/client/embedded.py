@@ -7,67 +7,32 @@ by itself when nobody has used it for a while.
 import contextlib
 import fcntl
 import os
-import subprocess
-import sys
-import threading
+import signal
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from jupyter_gpupool.pool.errors import Unavailable
 
 from .address import PoolAddress
-from .discovery import CA, TOKEN, TOKEN_FILE, URL, from_runtime_file, is_alive, runtime_file
+from .discovery import from_runtime_file, is_alive, runtime_file
+from .manager_process import (
+    EmbeddedPlan,
+    Health,
+    check_installed,
+    failed,
+    health_of,
+    spawn,
+)
 
-START_WITHIN_S = 30.0
+if TYPE_CHECKING:
+    import subprocess
+
 _LOOK_EVERY_S = 0.01
-_HEALTH_WITHIN_S = 2.0
-_LOG_LINES = 3
-_NEEDED = {
-    "alembic": "alembic",
-    "cryptography": "cryptography",
-    "dask_cuda": "dask-cuda",
-    "distributed": "distributed",
-    "fastapi": "fastapi",
-    "psutil": "psutil",
-    "pynvml": "nvidia-ml-py",
-    "sqlalchemy": "sqlalchemy",
-    "uvicorn": "uvicorn",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedPlan:
-    """How an embedded manager is started.
-
-    Attributes:
-        runtime_file: Where it says how it is reached; its log and the lock lie beside it.
-        options: More arguments for the manager. No secret: others can read them.
-    """
-
-    runtime_file: Path
-    options: tuple[str, ...] = ()
-    start_within_s: float = field(default=START_WITHIN_S)
-
-    @property
-    def log(self) -> Path:
-        """What the manager and its agent have to say."""
-        return self.runtime_file.with_suffix(".log")
-
-    def command(self) -> tuple[str, ...]:
-        """The manager's command line."""
-        return (
-            sys.executable,
-            "-m",
-            "jupyter_gpupool.manager",
-            "--embedded",
-            f"--runtime-file={self.runtime_file}",
-            *self.options,
-        )
+_ANSWER_WITHIN_S = 5.0
+_STOP_WITHIN_S = 30.0
 
 
 def find_or_start(plan: EmbeddedPlan | None = None) -> PoolAddress:
@@ -79,47 +44,20 @@ def find_or_start(plan: EmbeddedPlan | None = None) -> PoolAddress:
     """
     plan = plan or EmbeddedPlan(runtime_file=runtime_file())
     address = from_runtime_file(plan.runtime_file)
-    if address is not None and answers(address):
+    if address is not None and health_of(address) is Health.WELL:
         return address
     _make_folder(plan.runtime_file.parent)
     with _only_one(plan):
         address = from_runtime_file(plan.runtime_file)
-        if address is not None and not _is_gone(address):
+        if address is not None and health_of(address) is not Health.REFUSED:
             return _wait_for_answer(address, plan)
-        _check_installed()
+        check_installed()
         return _start(plan)
 
 
-def answers(address: PoolAddress) -> bool:
-    """Whether a manager answers there. Sends no token: it could be somebody else's port by now."""
-    return _health(address) == "well"
-
-
-def _is_gone(address: PoolAddress) -> bool:
-    return _health(address) == "refused"
-
-
-def _health(address: PoolAddress) -> str:
-    parts = urlsplit(address.url)
-    connection = HTTPConnection(parts.hostname or "", parts.port or 80, timeout=_HEALTH_WITHIN_S)
-    try:
-        connection.request("GET", "/health")
-        answer = connection.getresponse()
-        body = answer.read(1000)
-    except ConnectionRefusedError:
-        return "refused"
-    except (OSError, HTTPException):
-        return "silent"
-    finally:
-        connection.close()
-    if answer.status == 200 and b'"ok"' in body:  # noqa: PLR2004 - HTTP's OK
-        return "well"
-    return "silent"
-
-
 def _wait_for_answer(address: PoolAddress, plan: EmbeddedPlan) -> PoolAddress:
-    deadline = time.monotonic() + min(5.0, plan.start_within_s)
-    while not answers(address):
+    deadline = time.monotonic() + _ANSWER_WITHIN_S
+    while health_of(address) is not Health.WELL:
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"The manager of your embedded pool (process {address.manager_pid}) runs but does"
@@ -132,63 +70,25 @@ def _wait_for_answer(address: PoolAddress, plan: EmbeddedPlan) -> PoolAddress:
 
 def _start(plan: EmbeddedPlan) -> PoolAddress:
     manager = spawn(plan)
+    try:
+        return _wait_until_up(plan, manager)
+    except BaseException:
+        # Also after Ctrl-C: nobody would know of it.
+        end(manager.pid, _STOP_WITHIN_S)
+        raise
+
+
+def _wait_until_up(plan: EmbeddedPlan, manager: "subprocess.Popen[bytes]") -> PoolAddress:
     deadline = time.monotonic() + plan.start_within_s
     while time.monotonic() < deadline:
         address = from_runtime_file(plan.runtime_file)
-        if address is not None and address.manager_pid == manager.pid and answers(address):
+        is_its = address is not None and address.manager_pid == manager.pid
+        if address is not None and is_its and health_of(address) is Health.WELL:
             return address
-        if manager.returncode is not None or not is_alive(manager.pid):
-            raise _failed(plan, "ended while it was starting")
+        if not is_alive(manager.pid):
+            raise failed(plan, "ended while it was starting")
         time.sleep(_LOOK_EVERY_S)
-    manager.terminate()
-    raise _failed(plan, f"was not ready within {plan.start_within_s:.0f} s")
-
-
-def spawn(plan: EmbeddedPlan) -> subprocess.Popen[bytes]:
-    """Start a manager in a session of its own, its words going to the plan's log."""
-    with _private_log(plan.log) as log:
-        manager = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            plan.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env=_environment(),
-            start_new_session=True,
-        )
-    # It is waited for in a thread, so that it leaves no zombie when it ends before us.
-    threading.Thread(target=manager.wait, daemon=True, name="gpupool manager").start()
-    return manager
-
-
-def _environment() -> dict[str, str]:
-    own = {URL, TOKEN, TOKEN_FILE, CA, "JPY_PARENT_PID"}
-    return {name: value for name, value in os.environ.items() if name not in own}
-
-
-def _failed(plan: EmbeddedPlan, what: str) -> Unavailable:
-    return Unavailable(
-        f"The manager of your embedded pool {what}{_last_words(plan.log)}",
-        hint=f"Its log is {plan.log}.",
-    )
-
-
-def _last_words(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        return "."
-    words = " | ".join(line.strip()[:300] for line in lines[-_LOG_LINES:])
-    return f": {words}" if words else "."
-
-
-def _check_installed() -> None:
-    missing: Sequence[str] = [name for module, name in _NEEDED.items() if not find_spec(module)]
-    if missing:
-        raise Unavailable(
-            f"This Python cannot start a pool of its own: it lacks {', '.join(missing)}.",
-            hint='Run: pip install "jupyter-gpupool[all]"; or name a pool with GPUPOOL_URL.',
-        )
+    raise failed(plan, f"was not ready within {plan.start_within_s:.0f} s")
 
 
 def _make_folder(folder: Path) -> None:
@@ -229,14 +129,60 @@ def _lock_within(descriptor: int, path: Path, within_s: float) -> None:
             return
 
 
-@contextlib.contextmanager
-def _private_log(path: Path) -> Iterator[int]:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise Unavailable(f"The log {path} cannot be written: {error.strerror}.") from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+class EmbeddedPool:
+    """A private embedded pool in a folder of its own, gone with all it started on exit.
+
+    For the demo and for tests; claims made in it end with it.
+
+    Attributes:
+        address: Where its manager is, once started.
+    """
+
+    def __init__(self, folder: Path, *, options: tuple[str, ...] = ()) -> None:
+        own = (f"--state={folder / 'state'}", "--stop-all-on-exit")
+        self._plan = EmbeddedPlan(
+            runtime_file=folder / "run" / "gpupool.json", options=own + options
+        )
+        self.address: PoolAddress | None = None
+
+    def start(self) -> PoolAddress:
+        """Start it and return where it is.
+
+        Raises:
+            Unavailable: If it does not come up.
+        """
+        self.address = find_or_start(self._plan)
+        return self.address
+
+    def stop(self) -> None:
+        """Ask the manager to end everything, and wait for it; in the end, kill it."""
+        if self.address is not None and self.address.manager_pid is not None:
+            end(self.address.manager_pid, _STOP_WITHIN_S)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def end(pid: int, within_s: float) -> None:
+    """End a manager, first by asking."""
+    _signal(pid, signal.SIGTERM)
+    deadline = time.monotonic() + within_s
+    while is_alive(pid):
+        if time.monotonic() > deadline:
+            _signal(pid, signal.SIGKILL)
+            return
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

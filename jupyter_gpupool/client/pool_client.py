@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.errors import BadRequest, NotFound, Unavailable
 from jupyter_gpupool.protocol.api import (
     ClaimBody,
     ClaimView,
@@ -67,6 +67,23 @@ class PoolClient:
         path = f"/claims/{_quoted(claim_id)}"
         answer = await self._http.send("GET", path, patience_s=patience_s)
         return _one(ClaimView, answer)
+
+    async def find_claim(self, name_or_id: str) -> ClaimView:
+        """The claim of this id, or else the live one of this name.
+
+        Raises:
+            NotFound: If there is none.
+            BadRequest: If several have this name.
+        """
+        found = [view for view in await self.claims() if name_or_id in (view.id, view.name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(view.id for view in found)
+            raise BadRequest(
+                f"Several claims are named {name_or_id!r}.", hint=f"Choose by id: {ids}."
+            )
+        raise NotFound(f"There is no claim {name_or_id!r}.", hint="See: jupyter gpupool claims")
 
     async def scale(self, claim_id: str, minimum: int, maximum: int) -> ClaimView:
         """Give a claim other bounds."""

@@ -62,9 +62,9 @@ def _find_or_start() -> PoolAddress:
     if address is None:
         return embedded.find_or_start()
     known = _current is not None and _current.address == address
-    if address.source is Source.RUNTIME_FILE and not known and not embedded.answers(address):
-        return embedded.find_or_start()
-    return address
+    if known or address.source is Source.ENVIRONMENT:
+        return address
+    return embedded.find_or_start()
 
 
 def forget(pool: Pool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from jupyter_gpupool.client.pools import Pool, current_pool
-from jupyter_gpupool.pool.errors import BadRequest, NotFound
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import parse_duration
 from jupyter_gpupool.protocol.api import ClaimView, StatusView
 
@@ -81,7 +81,7 @@ def attach(
         PoolError: NotFound if you hold no such claim, ClaimLost if it ends while it is waited for.
     """
     pool = pool or current_pool()
-    view = find_claim(pool, claim) if isinstance(claim, str) else claim
+    view = _found(pool, claim) if isinstance(claim, str) else claim
     cluster = ClaimCluster(
         Opening(pool, view=view),
         release_on_close=release_on_close,
@@ -105,20 +105,8 @@ def status(*, pool: Pool | None = None) -> StatusView:
     return pool.background.run(lambda _say: pool.client.status())
 
 
-def find_claim(pool: Pool, name_or_id: str) -> ClaimView:
-    """The claim of this id, or else your live one of this name.
-
-    Raises:
-        NotFound: If there is none.
-        BadRequest: If several have this name.
-    """
-    found = [view for view in claims(pool=pool) if name_or_id in (view.id, view.name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = ", ".join(view.id for view in found)
-        raise BadRequest(f"Several claims are named {name_or_id!r}.", hint=f"Choose by id: {ids}")
-    raise NotFound(f"You hold no claim {name_or_id!r}.", hint="See: jupyter gpupool claims")
+def _found(pool: Pool, name_or_id: str) -> ClaimView:
+    return pool.background.run(lambda _say: pool.client.find_claim(name_or_id))
 
 
 def _seconds(duration: Duration) -> float:
