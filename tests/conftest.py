@@ -1,4 +1,4 @@
-"""Makes `from stubs.state import StubState` work in every test, and offers the stubs as fixtures."""
+"""Lets every test say `from stubs.state import StubState`, and offers the stubs as fixtures."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stubs.build import NoCompiler, StubLibraries, build  # noqa: E402 - needs the path above
-from stubs.state import StubState  # noqa: E402
+from stubs.build import NoCompiler, StubLibraries, build
+from stubs.state import StubState
 
 
 @pytest.fixture(scope="session")

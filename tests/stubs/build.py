@@ -1,6 +1,7 @@
 """Compiles the stub libnvidia-ml.so.1 and libcuda.so.1, once for each state of their sources.
 
-Called by `state.StubState`, by the fixtures of `conftest.py`, and by hand: `python build.py [FOLDER]`.
+Called by `state.StubState`, by the fixtures of `conftest.py`, and by hand:
+`python build.py [FOLDER]`.
 """
 
 import hashlib

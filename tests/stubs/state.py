@@ -175,9 +175,7 @@ class StubState:
     ) -> Self:
         """List a process on a device (index or UUID), alive or not, until it is removed."""
         uuid = self.gpus[device].uuid if isinstance(device, int) else device
-        self._processes.append(
-            _Process(device=uuid, pid=pid, memory_bytes=memory_bytes, kind=kind)
-        )
+        self._processes.append(_Process(device=uuid, pid=pid, memory_bytes=memory_bytes, kind=kind))
         return self._write()
 
     def remove_process(self, pid: int) -> Self:
