@@ -1,0 +1,239 @@
+"""The host's zygotes: which one forks for whom, and another one when one has died.
+
+Called by the agent to start schedulers and workers. A root agent whose Python environment only
+root can write needs one zygote, which becomes each user after the fork; else every user gets a
+zygote that runs as that user, for loading a user's files is running that user's code.
+"""
+
+import asyncio
+import logging
+import os
+import pwd
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.protocol.launch import Fork, Launch, Warm
+
+from .trusted_paths import first_untrusted, look_at
+from .zygote_process import ZygoteCommand, ZygoteProcess
+
+logger = logging.getLogger(__name__)
+
+_WARM_WITHIN_S = 60.0
+_FORK_WITHIN_S = 10.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+_SECRET = "GPUPOOL_TOKEN"  # noqa: S105 - the name of it
+_SHARED = ("PATH", "LANG", "LC_", "LD_", "TZ", "TMPDIR", "CUDA", "NVIDIA", "GPUPOOL_", "DASK_")
+"""What of root's environment users' processes may see, by prefix."""
+_TUNED = {"MALLOC_TRIM_THRESHOLD_": "65536"}
+"""As dask's own Nanny starts its workers; read by the C library when a process starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose process a child becomes."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One user's place for a zygote, through deaths."""
+
+    key: int
+    process: ZygoteProcess | None = None
+    starting: asyncio.Task[Warm] | None = None
+    warm: Warm | None = None
+    pause_s: float = 0.0
+    retry: asyncio.TimerHandle | None = None
+    identity: Identity | None = field(default=None)
+
+
+class Zygotes:
+    """Forks children through warm zygotes.
+
+    Args:
+        interpreter: The Python of the environment they run in.
+        log_folder: Where a zygote's own output goes; exists.
+        exited: Called with (pid, status) when a child has ended and its zygote saw it: `status` is
+            an exit code, or -N for signal N. A child whose zygote died first is not told of.
+    """
+
+    def __init__(
+        self, *, interpreter: Path, log_folder: Path, exited: Callable[[int, int], None]
+    ) -> None:
+        self._interpreter = interpreter
+        self._log_folder = log_folder
+        self._exited = exited
+        self._slots: dict[int, _Slot] = {}
+        self._is_closed = False
+        self._untrusted: Path | None = None
+        self._is_looked_at = False
+
+    async def warm(self, identity: Identity | None) -> Warm:
+        """Have a zygote for that user, started if need be; None is the agent's own user.
+
+        Raises:
+            Unavailable: If there can be none; the message holds its last lines.
+        """
+        slot = await self._slot_for(identity)
+        if slot.process is not None and slot.warm is not None and not slot.process.is_gone:
+            return slot.warm
+        if slot.starting is None:
+            slot.starting = asyncio.create_task(self._start(slot))
+        # Shielded: one caller that gives up must not take the zygote from the others.
+        return await asyncio.shield(slot.starting)
+
+    async def fork(
+        self, launch: Launch, *, identity: Identity | None, log_fd: int, lock_fd: int | None
+    ) -> int:
+        """Start a scheduler or worker as that user.
+
+        Returns:
+            Its pid. The process may already have ended; `exited` is called after this returned.
+
+        Raises:
+            Unavailable: If there is no such process; the message holds the zygote's last lines.
+        """
+        warm = await self.warm(identity)
+        if warm.problem:
+            raise Unavailable(
+                "This host cannot start processes.", hint=f"Its zygote: {warm.problem}"
+            )
+        slot = await self._slot_for(identity)
+        assert slot.process is not None
+        return await slot.process.fork(
+            _request(slot, identity),
+            launch,
+            log_fd=log_fd,
+            lock_fd=lock_fd,
+            deadline_s=_FORK_WITHIN_S,
+        )
+
+    async def close(self) -> None:
+        """Let the zygotes end. Their children live on."""
+        self._is_closed = True
+        for slot in self._slots.values():
+            if slot.retry is not None:
+                slot.retry.cancel()
+            if slot.starting is not None:
+                slot.starting.cancel()
+            if slot.process is not None:
+                slot.process.hang_up()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The zygotes that run."""
+        processes = (slot.process for slot in self._slots.values())
+        return tuple(p.pid for p in processes if p is not None and not p.is_gone)
+
+    async def _slot_for(self, identity: Identity | None) -> _Slot:
+        own = os.geteuid()
+        uid = own if identity is None else identity.uid
+        if own not in (uid, 0):
+            raise Unavailable(
+                f"This host's agent runs as user {own} and cannot start processes of user {uid}.",
+                hint="Run the agent as root, or claim as the agent's own user.",
+            )
+        shared = uid == own or await self._may_share()
+        key = own if shared else uid
+        return self._slots.setdefault(key, _Slot(key, identity=None if shared else identity))
+
+    async def _may_share(self) -> bool:
+        if not self._is_looked_at:
+            self._untrusted = await asyncio.to_thread(_first_untrusted, self._interpreter)
+            self._is_looked_at = True
+            if self._untrusted is not None:
+                logger.warning(
+                    "%s is not root's alone, so each user gets a zygote of their own.",
+                    self._untrusted,
+                )
+        return self._untrusted is None
+
+    async def _start(self, slot: _Slot) -> Warm:
+        try:
+            slot.warm = None
+            slot.process = ZygoteProcess(
+                self._command(slot), exited=self._exited, gone=partial(self._replace, slot)
+            )
+            slot.warm = await slot.process.warm(_WARM_WITHIN_S)
+            slot.pause_s = 0.0
+            return slot.warm
+        finally:
+            slot.starting = None
+
+    def _replace(self, slot: _Slot) -> None:
+        """A zygote has died: have another one, later each time it dies before it was warm."""
+        if self._is_closed:
+            return
+        logger.warning("The zygote of user %d has ended; starting another one.", slot.key)
+        slot.pause_s = min(max(slot.pause_s * 2, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+        slot.retry = asyncio.get_running_loop().call_later(slot.pause_s, self._retry, slot)
+
+    def _retry(self, slot: _Slot) -> None:
+        alive = slot.process is not None and not slot.process.is_gone
+        if self._is_closed or alive or slot.starting is not None:
+            return
+        slot.starting = asyncio.create_task(self._start(slot))
+        # Its failure is told to whoever forks next; the death itself leads here again.
+        slot.starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    def _command(self, slot: _Slot) -> ZygoteCommand:
+        identity = slot.identity
+        isolated = os.geteuid() == 0 and identity is None
+        return ZygoteCommand(
+            # -I for root: neither the caller's folder nor its variables choose what root loads.
+            arguments=(
+                str(self._interpreter),
+                "-I" if isolated else "-P",
+                "-m",
+                "jupyter_gpupool.runtime.zygote",
+            ),
+            user=None if identity is None else identity.uid,
+            group=None if identity is None else identity.gid,
+            groups=() if identity is None else identity.groups,
+            environ={
+                **_environ(os.environ, shared=os.geteuid() == 0),
+                **({} if identity is None else _names_of(identity.uid)),
+                **_TUNED,
+            },
+            log=self._log_folder / f"zygote-{slot.key}.log",
+        )
+
+
+def _first_untrusted(interpreter: Path) -> Path | None:
+    return first_untrusted(look_at(interpreter))
+
+
+def _environ(environ: Mapping[str, str], *, shared: bool) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(_SECRET) and (not shared or name.startswith(_SHARED))
+    }
+
+
+def _names_of(uid: int) -> dict[str, str]:
+    try:
+        user = pwd.getpwuid(uid)
+    except KeyError:
+        return {"HOME": "/"}
+    return {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+
+
+def _request(slot: _Slot, identity: Identity | None) -> Fork:
+    """What the zygote is asked for; the zygote process numbers it and names its descriptors."""
+    become = None if identity is None or slot.identity is not None else identity
+    return Fork(
+        ticket=0,
+        uid=None if become is None else become.uid,
+        gid=None if become is None else become.gid,
+        groups=() if become is None else become.groups,
+        descriptors=(),
+    )

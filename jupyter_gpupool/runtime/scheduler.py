@@ -1,0 +1,119 @@
+"""A claim's scheduler: distributed's own, over the claim's mutual TLS, told about to the agent.
+
+Called by `child` in a process that is the claim's user already.
+"""
+
+import asyncio
+import signal
+from dataclasses import replace
+from typing import Any
+
+import dask.config
+import distributed
+
+from jupyter_gpupool.protocol.launch import Hello, Launch, SchedulerState
+
+from .agent_link import AgentLink
+from .credentials import ClaimSecurity
+from .dashboard import open_dashboard
+from .life import live_until_ended
+from .members import Members
+from .problems import CannotStart, ExitCode
+from .protocols import check_protocol
+from .retiring import Membership
+
+_QUIETER = {
+    # Measures how late the loop runs; ten times a second tells as much and costs a fifth.
+    "distributed.admin.tick.interval": "100ms",
+    # A scheduler has no device of its own to watch.
+    "distributed.diagnostics.nvml": False,
+    # How often an open page is pinged and a closed one's session is looked for.
+    "distributed.scheduler.dashboard.bokeh-application.keep_alive_milliseconds": 10_000,
+    "distributed.scheduler.dashboard.bokeh-application.check_unused_sessions_milliseconds": 10_000,
+}
+_CLOSE_WITHIN_S = 2.0
+
+
+class ClaimScheduler(distributed.Scheduler):
+    """distributed's Scheduler without its HTTP server, which would listen to everybody."""
+
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Open nothing: `dashboard` does, behind TLS and a prefix."""
+
+
+def run(launch: Launch) -> int:
+    """Be the claim's scheduler until it is stopped.
+
+    Returns:
+        The exit code.
+    """
+    check_protocol(launch.protocol)
+    dask.config.set(_QUIETER)
+    return live_until_ended(_Process(launch).serve())
+
+
+class _Process:
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._stop = asyncio.Event()
+        self._code = ExitCode.GOOD
+
+    async def serve(self) -> int:
+        launch = self._launch
+        if launch.scheduler is None:
+            raise CannotStart("its launch does not say what a scheduler has to know.")
+        scheduler = ClaimScheduler(
+            host=launch.listen,
+            port=0,
+            protocol=launch.protocol,
+            security=ClaimSecurity(launch.tls),
+            dashboard=False,
+        )
+        await scheduler
+        port = open_dashboard(
+            scheduler,
+            listen=launch.listen,
+            prefix=launch.scheduler.dashboard_prefix,
+            tls=launch.tls,
+        )
+        await self._keep_agent_told(scheduler, port)
+        return self._code
+
+    async def _keep_agent_told(self, scheduler: ClaimScheduler, port: int | None) -> None:
+        state = SchedulerState(address=scheduler.address, dashboard_port=port, workers=())
+
+        def told(now: Membership) -> None:
+            link.tell(
+                replace(state, workers=now.workers, retiring=now.retiring, retired=now.retired)
+            )
+
+        members = Members(scheduler, told)
+        scheduler.add_plugin(members)
+        link = AgentLink(
+            self._launch.agent_socket,
+            Hello(role=self._launch.role, claim_id=self._launch.claim_id, lease_id=""),
+            obey=members.obey,
+            refused=self._give_up,
+        )
+        link.tell(state)
+        talking = asyncio.create_task(link.run())
+        await self._until_stopped(scheduler)
+        talking.cancel()
+
+    async def _until_stopped(self, scheduler: ClaimScheduler) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        ends = [
+            asyncio.create_task(self._stop.wait()),
+            asyncio.create_task(scheduler.finished()),
+        ]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [asyncio.create_task(scheduler.close(reason="stopped by its agent"))],
+            timeout=_CLOSE_WITHIN_S,
+        )
+
+    def _give_up(self) -> None:
+        self._code = ExitCode.UNKNOWN_TO_AGENT
+        self._stop.set()

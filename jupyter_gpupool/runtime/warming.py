@@ -1,0 +1,139 @@
+"""Makes the zygote warm: everything a child would import is imported once, before any fork.
+
+Called by `zygote` alone. A module imported after the fork costs every claim its milliseconds, so
+this list holds what schedulers, workers, dashboards and first tasks were seen to load.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from jupyter_gpupool.protocol.launch import Warm
+
+from . import threads
+
+# The hook of RAPIDS libraries against touching a GPU while being imported.
+_QUIET = {"RAPIDS_NO_INITIALIZE": "True"}
+_NEEDED = (
+    "dask",
+    "distributed",
+    "dask_cuda",
+    "dask_cuda.initialize",
+    "dask_cuda.worker_common",
+    "distributed.dashboard.scheduler",
+    "jupyter_gpupool.runtime.child",
+)
+_USEFUL = (
+    "numpy",
+    "numpy.random",
+    "dask.array",
+    "dask.array.chunk",
+    "dask.array.reductions",
+    "dask.array.backends",
+    "dask.array.numpy_compat",
+    "dask.widgets",
+    "distributed.versions",
+    "distributed.protocol.numpy",
+    "distributed.protocol.cupy",
+    "distributed.http.health",
+    "distributed.http.statics",
+    "distributed.http.scheduler.info",
+    "distributed.http.scheduler.json",
+    "distributed.http.scheduler.api",
+    "distributed.http.scheduler.prometheus",
+    "distributed.http.worker.prometheus",
+    "distributed.shuffle",
+    "distributed.diskutils",
+    "distributed.worker_client",
+    "asyncio.unix_events",
+    "concurrent.futures.thread",
+    "encodings.idna",
+    "stringprep",
+    "pwd",
+)
+_PACKAGES = ("distributed", "dask", "dask-cuda", "numpy", "distributed-ucxx", "cudf", "cupy")
+_libc = ctypes.CDLL(None)
+_PR_SET_NAME = 15
+
+
+def warm_up(environment: Mapping[str, str]) -> Warm:
+    """Import everything, and say whether forking from here is safe."""
+    threads.keep_single()
+    os.environ.update(_QUIET)
+    problem = (
+        _import_needed()
+        or _import_useful()
+        or _import_asked(environment.get("GPUPOOL_PRE_IMPORT", ""))
+    )
+    # What exists now is shared by all children: no collection may touch, and so copy, its pages.
+    gc.collect()
+    gc.freeze()
+    return Warm(problem=problem, versions=_versions())
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` show of this process; 15 letters at most."""
+    _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def count_threads() -> int:
+    """How many threads this process has, those of native libraries included."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def _import_needed() -> str:
+    for name in _NEEDED:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            return (
+                f"{name} cannot be imported ({error}): install jupyter_gpupool[host] in this"
+                " environment."
+            )
+    return _threads_after("distributed and dask_cuda")
+
+
+def _import_useful() -> str:
+    for name in _USEFUL:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    return _threads_after("its own list of modules")
+
+
+def _import_asked(names: str) -> str:
+    for name in _split(names):
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 - an admin's module may raise anything
+            return f"GPUPOOL_PRE_IMPORT names {name}, which cannot be imported: {error!r}"
+        if problem := _threads_after(name):
+            return problem
+    return ""
+
+
+def _split(names: str) -> Iterable[str]:
+    return filter(None, (name.strip() for name in names.split(",")))
+
+
+def _threads_after(what: str) -> str:
+    running = count_threads()
+    if running == 1:
+        return ""
+    return (
+        f"the zygote has {running} threads after importing {what}, so forking it is not safe:"
+        " leave that module out of GPUPOOL_PRE_IMPORT."
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -1,0 +1,126 @@
+"""The zygote: imports everything once, then forks a scheduler or worker in milliseconds.
+
+Started by the agent as `python -m jupyter_gpupool.runtime.zygote FD`, where FD is its end of a
+socket pair of whole messages. It stays single-threaded and never reads a secret: a child's launch
+is a descriptor it passes on. At end-of-file it exits; its children live on.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import traceback
+from typing import NoReturn
+
+from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, decode
+
+from . import warming
+
+_MOST_BYTES = 256 * 1024
+_MOST_DESCRIPTORS = 8
+
+
+def main(argv: list[str]) -> int:
+    """Warm up, say so, and fork until the agent hangs up."""
+    link = socket.socket(fileno=int(argv[1]))
+    warming.name_process("gpupool-zygote")
+    environment = dict(os.environ)
+    try:
+        link.send(warming.warm_up(environment).encode())
+        Zygote(link).serve()
+    except BrokenPipeError:
+        pass
+    return 0
+
+
+class Zygote:
+    """One thread, one loop: forks on request, and reports each child that has ended."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._wake, woken = socket.socketpair()
+        for end in (self._wake, woken):
+            end.setblocking(False)
+        # A handler must exist for the wakeup descriptor to be written to.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        self._woken = woken
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(link, selectors.EVENT_READ)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """Answer until the agent hangs up."""
+        going_on = True
+        while going_on:
+            ready = {key.fileobj for key, _ in self._selector.select()}
+            if self._wake in ready:
+                self._wake.recv(4096)
+            if self._link in ready:
+                going_on = self._answer()
+            # After the answer, so that a child's end is never told before its beginning.
+            self._reap()
+
+    def _answer(self) -> bool:
+        line, descriptors, _, _ = socket.recv_fds(
+            self._link, _MOST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+        )
+        try:
+            if not line:
+                return False
+            request = decode(line)
+            if isinstance(request, Fork):
+                self._link.send(self._fork(request, descriptors).encode())
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return True
+
+    def _fork(self, request: Fork, descriptors: list[int]) -> Forked:
+        given = dict(zip(request.descriptors, descriptors, strict=False))
+        if len(given) != len(request.descriptors):
+            return Forked(
+                ticket=request.ticket, pid=None, problem="descriptors were lost on the way"
+            )
+        try:
+            pid = os.fork()
+        except OSError as error:
+            return Forked(ticket=request.ticket, pid=None, problem=f"fork failed: {error.strerror}")
+        if pid == 0:
+            _live(request, given)
+        return Forked(ticket=request.ticket, pid=pid)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._link.send(Exited(pid=pid, status=os.waitstatus_to_exitcode(status)).encode())
+
+
+def _live(request: Fork, descriptors: dict[str, int]) -> NoReturn:
+    """The child's whole life. It never returns into the zygote's loop."""
+    # Imported by `warming`, and not above: numpy must be loaded after its threads are limited.
+    from . import child  # noqa: PLC0415
+
+    code = 1
+    try:
+        code = child.live(request, descriptors)
+    except BaseException:  # noqa: BLE001 - whatever it was, the child ends here
+        traceback.print_exc()
+    finally:
+        # Neither atexit nor joined threads: what is left in a thread must not hold the process.
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                code = code or 1
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,304 @@
+"""Builders for the runtime's tests: a claim's certificates, and a host that forks for real."""
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+import ipaddress
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from distributed.security import Security
+
+from jupyter_gpupool.agent.child_socket import ChildSocket
+from jupyter_gpupool.agent.zygotes import Identity, Zygotes
+from jupyter_gpupool.protocol.launch import (
+    Hello,
+    Launch,
+    Orders,
+    Role,
+    SchedulerLaunch,
+    SchedulerState,
+    Tls,
+    WorkerLaunch,
+    WorkerState,
+)
+
+DEADLINE_S = 8.0
+PREFIX = "secret-of-this-claim"
+
+
+def _key_text(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ).decode()
+
+
+class Authority:
+    """A claim's own certificate authority."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "claim")])
+        self._certificate = self._sign(self._name, self._key, is_authority=True)
+
+    def _sign(self, name, key, *, is_authority):
+        now = datetime.datetime.now(datetime.UTC)
+        addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(minutes=5))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+            .add_extension(addresses, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    def issue(self, party: str) -> Tls:
+        """Credentials of one party."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, party)])
+        pem = serialization.Encoding.PEM
+        return Tls(
+            ca=self._certificate.public_bytes(pem).decode(),
+            certificate=self._sign(name, key, is_authority=False).public_bytes(pem).decode(),
+            key=_key_text(key),
+        )
+
+
+@dataclasses.dataclass
+class Claim:
+    """What a test knows of one claim on its host."""
+
+    claim_id: str
+    authority: Authority
+    folder: Path
+    tls: dict[str, Tls]
+
+    def security(self) -> Security:
+        """What the claim's own client uses."""
+        mine = self.authority.issue("client")
+        return Security(
+            require_encryption=True,
+            tls_ca_file=mine.ca,
+            tls_client_cert=mine.certificate,
+            tls_client_key=mine.key,
+        )
+
+
+class Host:
+    """The agent's side, without an agent: zygotes, the children's socket, and what they said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.states: dict[str, list[SchedulerState | WorkerState]] = {}
+        self.ends: dict[int, int] = {}
+        self.pids: dict[str, int] = {}
+        self.locks: dict[str, int] = {}
+        self.hellos: list[Hello] = []
+        self.gone: list[Hello] = []
+        self.is_admitting = True
+        self._changed = asyncio.Event()
+        self.zygotes = Zygotes(
+            interpreter=Path(sys.executable), log_folder=folder, exited=self._note_end
+        )
+        self.new_socket()
+
+    def new_socket(self) -> None:
+        """A fresh socket at the same path, as a new agent has it."""
+        self.socket = ChildSocket(
+            self.folder / "agent.sock",
+            admit=self._admit,
+            heard=self._note_state,
+            lock_returned=self._note_lock,
+            gone=self._note_gone,
+        )
+
+    def a_claim(self, claim_id: str) -> Claim:
+        """A claim with its folder and credentials."""
+        folder = self.folder / claim_id
+        folder.mkdir()
+        authority = Authority()
+        tls = {role: authority.issue(role) for role in ("scheduler", "worker")}
+        return Claim(claim_id, authority, folder, tls)
+
+    async def fork_scheduler(self, claim: Claim, *, identity: Identity | None = None) -> int:
+        """The claim's scheduler."""
+        launch = self.launch(claim, Role.SCHEDULER, "")
+        return await self.fork(launch, identity=identity)
+
+    async def fork_worker(
+        self,
+        claim: Claim,
+        lease: str,
+        *,
+        address: str | None = None,
+        identity: Identity | None = None,
+        lock_fd: int | None = None,
+        **options,
+    ) -> int:
+        """A worker of the claim on a simulated device."""
+        launch = self.launch(claim, Role.WORKER, lease, address=address, **options)
+        return await self.fork(launch, identity=identity, lock_fd=lock_fd)
+
+    async def fork(self, launch: Launch, *, identity=None, lock_fd=None) -> int:
+        """Any launch; its log is named after it."""
+        if identity is not None:
+            os.chown(launch.folder, identity.uid, identity.gid)
+        log = os.open(self.log_of(launch), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            pid = await self.zygotes.fork(launch, identity=identity, log_fd=log, lock_fd=lock_fd)
+        finally:
+            os.close(log)
+        self.pids[f"{launch.claim_id}/{launch.lease_id}"] = pid
+        return pid
+
+    def log_of(self, launch: Launch) -> Path:
+        """Where that process writes."""
+        return self.folder / f"{launch.claim_id}-{launch.lease_id or 'scheduler'}.log"
+
+    def launch(
+        self,
+        claim: Claim,
+        role: Role,
+        lease: str,
+        *,
+        address=None,
+        env=None,
+        protocol="tls",
+        **options,
+    ) -> Launch:
+        """What the agent would hand over."""
+        worker = {
+            "device": "SIM-0",
+            "simulated": True,
+            "device_memory_bytes": 2**30,
+            "nthreads": 1,
+            "memory_limit_bytes": 2**30,
+            "device_memory_limit": "default",
+        }
+        return Launch(
+            role=role,
+            claim_id=claim.claim_id,
+            lease_id=lease,
+            name=lease,
+            listen="127.0.0.1",
+            protocol=protocol,
+            folder=str(claim.folder),
+            agent_socket=str(self.folder / "agent.sock"),
+            tls=claim.tls[role],
+            env=env or {},
+            scheduler_address=address,
+            worker=WorkerLaunch(**(worker | options)) if role is Role.WORKER else None,
+            scheduler=SchedulerLaunch(dashboard_prefix=PREFIX) if role is Role.SCHEDULER else None,
+        )
+
+    async def until(self, holds: Callable[[], object], deadline_s: float = DEADLINE_S):
+        """Wait for something the children say or do.
+
+        Returns:
+            What `holds` said.
+        """
+        async with asyncio.timeout(deadline_s):
+            while not (result := holds()):
+                self._changed.clear()
+                await self._changed.wait()
+        return result
+
+    def state_of(self, claim: Claim, lease: str = ""):
+        """The last state of one process, or None."""
+        said = self.states.get(f"{claim.claim_id}/{lease}")
+        return said[-1] if said else None
+
+    async def up(self, claim: Claim, *leases: str, **worker) -> SchedulerState:
+        """A scheduler and its workers, started at once as the agent does.
+
+        Returns:
+            The scheduler's state when all of them are registered.
+        """
+        await asyncio.gather(
+            self.fork_scheduler(claim, identity=worker.get("identity")),
+            *(self.fork_worker(claim, lease, **worker) for lease in leases),
+        )
+        state = await self.until(lambda: self.state_of(claim))
+        for lease in leases:
+            self.order_address(claim, lease, state.address)
+        return await self.until(
+            lambda: self.is_complete(claim, leases) and self.state_of(claim),
+        )
+
+    def order_address(self, claim: Claim, lease: str, address: str) -> None:
+        """Tell a worker its scheduler."""
+        self.socket.order(Role.WORKER, claim.claim_id, lease, Orders(scheduler_address=address))
+
+    def is_complete(self, claim: Claim, leases) -> bool:
+        """Whether the scheduler has exactly these workers."""
+        state = self.state_of(claim)
+        return state is not None and set(state.workers) == set(leases)
+
+    async def down(self) -> None:
+        """Leave nothing behind."""
+        await self.zygotes.close()
+        await self.socket.close()
+        for pid in self.pids.values():
+            if pid not in self.ends:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for fd in self.locks.values():
+            os.close(fd)
+
+    def _admit(self, hello: Hello, pid: int, uid: int) -> bool:
+        self.hellos.append(hello)
+        self._changed.set()
+        return self.is_admitting
+
+    def _note_state(self, hello: Hello, state: SchedulerState | WorkerState) -> None:
+        self.states.setdefault(f"{hello.claim_id}/{hello.lease_id}", []).append(state)
+        self._changed.set()
+
+    def _note_lock(self, hello: Hello, descriptor: int) -> None:
+        older = self.locks.pop(hello.lease_id, None)
+        if older is not None:
+            os.close(older)
+        self.locks[hello.lease_id] = descriptor
+        self._changed.set()
+
+    def _note_gone(self, hello: Hello) -> None:
+        self.gone.append(hello)
+        self._changed.set()
+
+    def _note_end(self, pid: int, status: int) -> None:
+        self.ends[pid] = status
+        self._changed.set()
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[Host]:
+    """A host with a warm zygote. Its folder is short and open: sockets and other users need it."""
+    folder = Path(tempfile.mkdtemp(prefix="gpupool-"))
+    folder.chmod(0o711)
+    host = Host(folder)
+    await host.socket.start()
+    await host.zygotes.warm(None)
+    try:
+        yield host
+    finally:
+        await host.down()
+        shutil.rmtree(folder)
