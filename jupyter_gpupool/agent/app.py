@@ -1,0 +1,274 @@
+"""The agent as a program: its options, its start, its end.
+
+`python -m jupyter_gpupool.agent`, or `jupyter gpupool agent`. Options come from the command line or
+from `jupyter_gpupool_config.py` in Jupyter's configuration folders.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from jupyter_core.application import JupyterApp
+from traitlets import Bool, Float, Int, List, Unicode
+
+from jupyter_gpupool import __version__
+from jupyter_gpupool.pool.errors import BadRequest, PoolError
+
+from .device_watch import Pace
+from .devices.opening import open_devices
+from .freeing import TOLERATED_BYTES
+from .host import HostAgent, HostSettings
+from .host_facts import HostFacts, address_towards, usable_cpus, usable_memory_bytes
+from .journal import open_journal
+from .link import Link, LinkTarget
+from .starting import DEFAULT_ENVIRONMENT
+from .state_folder import open_state_folder, read_host_id, take_lock
+
+logger = logging.getLogger(__name__)
+
+_TOKEN = "GPUPOOL_TOKEN"  # noqa: S105 - the name of the variable
+_END_ALL_WITHIN_S = 15.0
+
+
+class AgentApp(JupyterApp):
+    """Joins this host to a pool and keeps it as the manager wants it."""
+
+    name = "jupyter-gpupool-agent"
+    version = __version__
+    description = "Joins this host's GPUs to a pool: starts and watches what its manager wants."
+    config_file_name = Unicode("jupyter_gpupool_config")
+
+    join_url = Unicode(
+        help="Address of the pool's manager, such as https://pool.example.org:8780. Required."
+    ).tag(config=True)
+    state_folder = Unicode(
+        help="Folder for what has to outlive the agent: which processes run, logs, working folders."
+        " On a local disk, for a network disk that hangs would hang the agent. Default:"
+        " /var/lib/gpupool/agent for root, else $XDG_STATE_HOME/gpupool/agent."
+    ).tag(config=True)
+    host_name = Unicode(
+        help="What people call this host. Names should differ within a pool, but need not."
+        " Default: the machine's host name."
+    ).tag(config=True)
+    labels = List(
+        Unicode(),
+        help="Words about this host for placement: a rack, a data set, `durable` for a host that"
+        " may hold schedulers. Default: none.",
+    ).tag(config=True)
+    simulated = Int(
+        None,
+        allow_none=True,
+        help="Devices to simulate on a machine without a GPU. 0 never simulates, which is right for"
+        " production: a host with a broken driver should not offer devices. Default: four.",
+    ).tag(config=True)
+    address = Unicode(
+        help="IP address that this host's schedulers and workers listen on; other hosts of the pool"
+        " and its users must reach it. Default: loopback if the manager is there, else the address"
+        " on the way to the manager."
+    ).tag(config=True)
+    token_file = Unicode(
+        help=f"File with the agent's token. Only the agent's user should be able to read it."
+        f" Default: the environment variable {_TOKEN}, which children do not inherit."
+    ).tag(config=True)
+    ca_file = Unicode(
+        help="PEM file of the authority that signed the manager's certificate. Default: the"
+        " system's authorities."
+    ).tag(config=True)
+    host_memory_share = Float(
+        0.9,
+        min=0.05,
+        max=1.0,
+        help="Share (0.05 to 1) of the host's memory that workers get together, divided by its"
+        " devices, when a claim names no limit. More leaves less for all else. Default: 0.9.",
+    ).tag(config=True)
+    verify_within_s = Float(
+        10.0,
+        min=0.0,
+        help="Seconds a device has after its last process ended until it counts as stuck and is"
+        " quarantined. Longer is more patient with slow drivers, and tells later of a sick one."
+        " Default: 10.",
+    ).tag(config=True)
+    tolerated_bytes = Int(
+        TOLERATED_BYTES,
+        min=0,
+        help="Bytes of device memory that may be in use on a free device: what the driver itself"
+        " keeps. More risks leasing a device that is not empty. Default: 512 MiB.",
+    ).tag(config=True)
+    sample_interval_s = Float(
+        1.0,
+        min=0.1,
+        help="Seconds between two looks at devices and memory while anything is leased. Shorter"
+        " catches a worker that outgrows its memory earlier, and costs more. Default: 1.",
+    ).tag(config=True)
+    idle_sample_interval_s = Float(
+        5.0,
+        min=0.1,
+        help="Seconds between two looks while nothing is leased. Shorter shows others' processes"
+        " earlier, and costs more. Default: 5.",
+    ).tag(config=True)
+    orphan_after_s = Float(
+        None,
+        allow_none=True,
+        min=1.0,
+        help="Seconds without the manager after which the agent ends all claims here and itself."
+        " Longer survives longer outages; shorter frees the GPUs of a pool that is gone for good."
+        " Default: what the manager says, and an hour until it has said it.",
+    ).tag(config=True)
+    stop_all_on_exit = Bool(
+        False,
+        help="End every claim here when the agent is told to exit. Off, they live on and the next"
+        " agent adopts them, which is right for an upgrade. Default: off.",
+    ).tag(config=True)
+
+    aliases = {  # noqa: RUF012 - as traitlets has it
+        "join": "AgentApp.join_url",
+        "state": "AgentApp.state_folder",
+        "name": "AgentApp.host_name",
+        "label": "AgentApp.labels",
+        "simulated": "AgentApp.simulated",
+        "address": "AgentApp.address",
+        "token-file": "AgentApp.token_file",
+        "ca-file": "AgentApp.ca_file",
+        "orphan-after": "AgentApp.orphan_after_s",
+        "config": "JupyterApp.config_file",
+        "log-level": "Application.log_level",
+    }
+    flags = {  # noqa: RUF012 - as traitlets has it
+        "stop-all-on-exit": (
+            {"AgentApp": {"stop_all_on_exit": True}},
+            "End every claim here when the agent is told to exit.",
+        )
+    }
+
+    def _log_level_default(self) -> int:
+        return logging.INFO
+
+    def _log_default(self) -> logging.Logger:
+        return logger
+
+    def start(self) -> None:
+        """Run until told to exit; a mistake of its user is one sentence."""
+        super().start()
+        level = self.log_level
+        assert isinstance(level, int), "traitlets has turned a name into its number"
+        open_journal(level)
+        try:
+            asyncio.run(self._run())
+        except PoolError as error:
+            logger.critical("%s", error)
+            sys.exit(1)
+
+    async def _run(self) -> None:
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        target = self._target()
+        folder = open_state_folder(Path(self.state_folder or default_state_folder()))
+        # Kept open for as long as the process lives.
+        take_lock(folder)
+        opened = open_devices(self.simulated)
+        if opened.notice:
+            logger.warning("%s", opened.notice)
+        settings = self._settings(len(opened.devices.list()))
+        host = HostAgent(read_host_id(folder), folder, opened.devices, settings)
+        try:
+            await host.start()
+            await self._keep(Link(target, host, orphan_after_s=self.orphan_after_s), host, told)
+        finally:
+            await host.close()
+
+    async def _keep(self, link: Link, host: HostAgent, told: asyncio.Event) -> None:
+        linked = asyncio.create_task(link.run())
+        exiting = asyncio.create_task(told.wait())
+        await asyncio.wait({linked, exiting}, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            is_orphan = linked.done() and linked.exception() is None
+            if is_orphan or self.stop_all_on_exit:
+                host.end_all()
+                await _until_empty(host)
+        finally:
+            exiting.cancel()
+            linked.cancel()
+            [outcome] = await asyncio.gather(linked, return_exceptions=True)
+        if isinstance(outcome, Exception):
+            raise outcome
+
+    def _target(self) -> LinkTarget:
+        if not self.join_url:
+            raise BadRequest("No pool to join.", field="join_url", hint="Give its --join URL.")
+        return LinkTarget(url=self.join_url, token=self._take_token(), ca_file=self.ca_file)
+
+    def _take_token(self) -> str:
+        """Read the token, and take it out of the environment so that no child inherits it."""
+        token = os.environ.pop(_TOKEN, "")
+        if self.token_file:
+            try:
+                token = Path(self.token_file).read_text()
+            except OSError as error:
+                raise BadRequest(
+                    f"The token file {self.token_file} cannot be read: {error.strerror}.",
+                    field="token_file",
+                ) from error
+        if not token.strip():
+            raise BadRequest(
+                "The agent has no token.",
+                field="token_file",
+                hint=f"Set {_TOKEN}, or name a file with --token-file.",
+            )
+        return token.strip()
+
+    def _settings(self, devices: int) -> HostSettings:
+        memory_bytes = usable_memory_bytes()
+        return HostSettings(
+            facts=HostFacts(
+                name=self.host_name or socket.gethostname(),
+                address=self.address or _address_towards(self.join_url),
+                cpus=usable_cpus(),
+                memory_bytes=memory_bytes,
+                labels=tuple(self.labels),
+                environments=(DEFAULT_ENVIRONMENT,),
+            ),
+            pace=Pace(
+                busy_s=self.sample_interval_s,
+                idle_s=self.idle_sample_interval_s,
+                verify_within_s=self.verify_within_s,
+                tolerated_bytes=self.tolerated_bytes,
+            ),
+            memory_share_bytes=int(memory_bytes * self.host_memory_share / max(1, devices)),
+        )
+
+
+def default_state_folder() -> Path:
+    """Where the agent's state is when nobody says otherwise."""
+    if os.getuid() == 0:
+        return Path("/var/lib/gpupool/agent")
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "gpupool" / "agent"
+
+
+def _address_towards(url: str) -> str:
+    try:
+        return address_towards(url)
+    except OSError as error:
+        raise BadRequest(
+            f"The manager's name in {url!r} cannot be resolved: {error.strerror or error}.",
+            field="join_url",
+            hint="Check it, or give this host's --address.",
+        ) from error
+
+
+async def _until_empty(host: HostAgent) -> None:
+    try:
+        async with asyncio.timeout(_END_ALL_WITHIN_S):
+            await host.emptied.wait()
+    except TimeoutError:
+        logger.error("Some processes of claims do not end; they are left to the next agent.")  # noqa: TRY400
+
+
+def main() -> None:
+    """Run the agent."""
+    AgentApp.launch_instance()

@@ -1,0 +1,234 @@
+"""Does what `reconcile` says has to be done: starts, stops, gives up, tells.
+
+Called by `host.HostAgent`. The table changes at once, so that a report never shows less than what
+is under way; the work itself follows in a task. Tasks about one process run one after another,
+those about different ones together.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+
+from jupyter_gpupool.pool.errors import PoolError, Unavailable
+
+from .claim_folders import last_lines
+from .endings import Circumstances, after_failed_start, after_own_end
+from .keys import ProcessKey
+from .parts import Parts
+from .process_watch import Ended
+from .reconcile import Action, GiveUp, MarkRetired, Start, Stop, Tell
+from .seen import GOING, Seen, Stage, failed
+from .starting import start
+from .stopping import end
+from .wanted import Wanted, WantedProcess
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 3.0
+GRACE_AT_THE_END_S = 0.5
+"""A claim that ends has nothing to hand over."""
+
+
+class CarryOut:
+    """The hands of one host's agent.
+
+    Attributes:
+        problem: One sentence when the state folder cannot be written, else "".
+    """
+
+    def __init__(self, parts: Parts, wanted: Callable[[], Wanted | None]) -> None:
+        self._parts = parts
+        self._wanted = wanted
+        self._work: dict[ProcessKey, asyncio.Task[None]] = {}
+        self.problem = ""
+
+    def carry_out(self, actions: Sequence[Action]) -> None:
+        """Begin each action, in order."""
+        for action in actions:
+            logger.info("%s %s", type(action).__name__, action.key)
+            match action:
+                case Stop(key=key, ends_claim=ends_claim):
+                    self._begin_stop(key, GRACE_AT_THE_END_S if ends_claim else GRACE_S)
+                case GiveUp(key=key, reason=reason):
+                    self._begin_giving_up(key, reason)
+                case MarkRetired(key=key):
+                    self._mark_retired(key)
+                case Start(key=key, wanted=wanted):
+                    self._begin_start(key, wanted)
+                case Tell(key=key, orders=orders):
+                    self._parts.table.put(replace(self._parts.table[key], orders=orders))
+                    self._parts.socket.order(key.role, key.claim_id, key.lease_id or "", orders)
+
+    def ended(self, ended: Ended) -> None:
+        """A process has ended: by itself, unless it is being stopped."""
+        seen = self._parts.table.get(ended.key)
+        if seen is not None and seen.stage is Stage.ALIVE and seen.process == ended.process:
+            self._after(ended.key, self._settle_own_end(ended))
+
+    async def finish(self) -> None:
+        """Wait until all that was begun is done."""
+        while tasks := [task for task in self._work.values() if not task.done()]:
+            await asyncio.wait(tasks)
+
+    async def close(self) -> None:
+        """Drop what is under way; the next agent goes on from the records."""
+        tasks = [task for task in self._work.values() if not task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def resume(self, seen: Seen) -> None:
+        """Go on with a process that a dead agent left."""
+        if seen.stage is Stage.ALIVE and seen.device is not None:
+            self._parts.locks.expect_back(seen.device)
+        else:
+            self._hold_device(seen)
+        if seen.stage is Stage.STOPPING:
+            self._after(seen.key, self._stop(seen.key, 0))
+        elif seen.stage is Stage.ALIVE:
+            assert seen.process is not None, "only what has a process is adopted as alive"
+            self._parts.processes.watch(seen.key, seen.process, has_parent=False)
+
+    def retry_records(self) -> None:
+        """If the folder could not be written, try again."""
+        if self.problem:
+            for seen in self._parts.table.values():
+                self.keep_record(seen)
+
+    def keep_record(self, seen: Seen) -> None:
+        """Write what is known of a process; a folder that cannot be written is said in reports."""
+        try:
+            self._parts.records.write(seen)
+            self.problem = ""
+        except Unavailable as error:
+            self.problem = str(error)
+
+    def _begin_start(self, key: ProcessKey, wanted: WantedProcess) -> None:
+        there = self._parts.table.get(key)
+        seen = there or Seen(key=key, stage=Stage.FORKING, uid=None, device=wanted.device)
+        self._parts.table.put(replace(seen, stage=Stage.FORKING))
+        self._after(key, self._start(key, wanted))
+
+    def _begin_stop(self, key: ProcessKey, grace_s: float) -> None:
+        self._parts.table.put(replace(self._parts.table[key], stage=Stage.STOPPING))
+        self._after(key, self._stop(key, grace_s))
+
+    def _begin_giving_up(self, key: ProcessKey, reason: str) -> None:
+        self._parts.table.put(failed(self._parts.table[key], reason, time.monotonic()))
+        self._after(key, self._end_fully(key, GRACE_AT_THE_END_S))
+
+    def _mark_retired(self, key: ProcessKey) -> None:
+        there = self._parts.table.get(key)
+        wanted = self._wanted()
+        device = wanted.processes[key].device if wanted is not None else None
+        seen = there or Seen(key=key, stage=Stage.RETIRED, uid=None, device=device)
+        self._parts.table.put(replace(seen, stage=Stage.RETIRED, registered=False))
+        self.keep_record(self._parts.table[key])
+
+    async def _start(self, key: ProcessKey, wanted: WantedProcess) -> None:
+        seen = self._parts.table[key]
+        if seen.stage in GOING:
+            return
+        try:
+            after = await start(seen, wanted, self._parts)
+        except PoolError as error:
+            if self._parts.table[key].stage is Stage.FORKING:
+                self._keep(after_failed_start(seen, str(error), time.monotonic()))
+            return
+        assert after.process is not None
+        # It may have become unwanted meanwhile; then its stop waits behind this very task.
+        stage = self._parts.table[key].stage
+        self._keep(after if stage is Stage.FORKING else replace(after, stage=stage))
+        self._parts.processes.watch(key, after.process, has_parent=True)
+
+    async def _stop(self, key: ProcessKey, grace_s: float) -> None:
+        await self._end_fully(key, grace_s)
+        seen = self._parts.table[key]
+        self._parts.groups.remove(key)
+        if seen.device is None or self._never_used(seen):
+            self.forget(seen)
+            return
+        self._keep(replace(seen, stage=Stage.FREEING, process=None, gone_at_s=time.monotonic()))
+        self._parts.devices.look_soon()
+
+    def forget(self, seen: Seen) -> None:
+        """Nothing of it is left, its device is free."""
+        if seen.device is not None:
+            self._parts.locks.release(seen.device)
+        try:
+            self._parts.records.remove(seen)
+        except Unavailable as error:
+            self.problem = str(error)
+        key = seen.key
+        self._parts.socket.forget(key.role, key.claim_id, key.lease_id or "")
+        self._parts.table.forget(key)
+
+    async def _settle_own_end(self, ended: Ended) -> None:
+        await self._end_fully(ended.key, 0)
+        seen = self._parts.table[ended.key]
+        if seen.stage is not Stage.ALIVE or seen.process != ended.process:
+            return
+        after = after_own_end(seen, ended, self._circumstances(ended.key))
+        logger.warning("%s %s and is now %s", ended.key, ended.words, after.stage)
+        self._keep(after)
+
+    async def _end_fully(self, key: ProcessKey, grace_s: float) -> None:
+        """Until nothing of it is left, however long that takes; a report says what does not die."""
+        while not await end(self._parts.footprint(self._parts.table[key]), grace_s=grace_s):
+            grace_s = 0
+            seen = self._parts.table[key]
+            problem = "A process of it survives SIGKILL, as one stuck in the driver does."
+            self._parts.table.put(replace(seen, problem=problem))
+        self._hold_device(self._parts.table[key])
+
+    def _hold_device(self, seen: Seen) -> None:
+        """Keep a device whose worker has taken the lock with it, until it is proven free."""
+        if seen.device is None or seen.process is None:
+            return
+        try:
+            self._parts.locks.acquire(seen.device)
+        except PoolError as error:
+            logger.warning("The lock of %s's device is lost: %s", seen.key, error)
+
+    def _never_used(self, seen: Seen) -> bool:
+        """Whether it never came to a process, nor to its device's lock."""
+        return seen.process is None and seen.device not in self._parts.locks.held()
+
+    def _circumstances(self, key: ProcessKey) -> Circumstances:
+        wanted, scheduler = self._wanted(), self._parts.table.get(key.scheduler)
+        process = wanted.processes.get(key) if wanted is not None else None
+        return Circumstances(
+            retires=process is not None and process.retires,
+            scheduler_failed=scheduler is not None and scheduler.stage is Stage.FAILED,
+            last_lines=last_lines(self._parts.folder, key),
+            now_s=time.monotonic(),
+        )
+
+    def _keep(self, seen: Seen) -> None:
+        self._parts.table.put(seen)
+        self.keep_record(seen)
+
+    def _after(self, key: ProcessKey, work: Coroutine[None, None, None]) -> None:
+        """Do this once what was begun about the same process is done."""
+        before = self._work.get(key)
+        task = asyncio.create_task(_in_turn(before, work))
+        self._work[key] = task
+        task.add_done_callback(lambda done: self._done(key, done))
+
+    def _done(self, key: ProcessKey, task: asyncio.Task[None]) -> None:
+        if self._work.get(key) is task:
+            del self._work[key]
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("The agent failed at %s", key, exc_info=task.exception())
+
+
+async def _in_turn(before: asyncio.Task[None] | None, work: Coroutine[None, None, None]) -> None:
+    try:
+        if before is not None:
+            await asyncio.wait([before])
+    except asyncio.CancelledError:
+        work.close()
+        raise
+    await work

@@ -1,0 +1,116 @@
+"""A claim's working folder and logs on this host: made, read from, kept small, removed.
+
+Called by `starting` and `endings`, and once a minute by `host`. The working folder is its user's.
+Logs are the agent's: a process gets its log as an open descriptor, never as a path, so no symbolic
+link of a user's can turn the agent's hand.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.ids import ClaimId
+
+from .keys import ProcessKey
+from .state_folder import StateFolder
+
+LOGS_KEPT_S = 7 * 86400.0
+LARGEST_LOG_BYTES = 50 * 2**20
+_KEPT_OF_LARGE_LOG_BYTES = 2**20
+_LAST_LINES = 10
+_TAIL_BYTES = 8192
+_LINE_LENGTH = 400
+
+
+def make_working_folder(folder: StateFolder, claim_id: ClaimId, *, uid: int, gid: int) -> Path:
+    """Make the claim's own folder, for its user alone.
+
+    Raises:
+        Unavailable: If it cannot be made, or something else is there.
+    """
+    path = folder.claim(claim_id)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        if path.is_symlink():
+            raise Unavailable(f"The working folder {path} is a symbolic link.")
+        if path.stat().st_uid != uid:
+            os.chown(path, uid, gid)
+    except OSError as error:
+        raise Unavailable(
+            f"The claim's working folder {path} cannot be made: {error.strerror}.",
+            hint="Look after the agent's state folder.",
+        ) from error
+    return path
+
+
+def open_log(folder: StateFolder, key: ProcessKey) -> int:
+    """Open a process's log for appending; the caller closes the descriptor.
+
+    Raises:
+        Unavailable: If it cannot be opened.
+    """
+    path = folder.log(key)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise Unavailable(
+            f"The log {path} cannot be opened: {error.strerror}.",
+            hint="Look after the agent's state folder.",
+        ) from error
+
+
+def last_lines(folder: StateFolder, key: ProcessKey) -> str:
+    """The end of a process's log on one line, for a reason; "" if it said nothing."""
+    try:
+        tail = _tail(folder.log(key), _TAIL_BYTES)
+    except OSError:
+        return ""
+    lines = [_plain(line) for line in tail.decode(errors="replace").splitlines()]
+    return " | ".join(line for line in lines[-_LAST_LINES:] if line)
+
+
+def remove_working_folders(folder: StateFolder, *, keep: Collection[ClaimId]) -> None:
+    """Remove the working folder of every claim that is over."""
+    for path in folder.claims.iterdir():
+        if path.name not in keep:
+            # rmtree follows no link, so a user cannot point it elsewhere.
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def tidy_logs(folder: StateFolder, *, keep: Collection[ClaimId]) -> None:
+    """Cut logs that grew too large and remove those of claims that are long over."""
+    for path in folder.logs.iterdir():
+        if path.is_dir() and path.name not in keep and _age_s(path) > LOGS_KEPT_S:
+            shutil.rmtree(path, ignore_errors=True)
+            continue
+        for log in path.glob("*.log"):
+            if log.stat().st_size > LARGEST_LOG_BYTES:
+                _cut(log)
+
+
+def _cut(log: Path) -> None:
+    """Keep the end alone. Its writer appends, so it goes on behind what is kept."""
+    tail = _tail(log, _KEPT_OF_LARGE_LOG_BYTES)
+    with log.open("r+b") as file:
+        file.truncate(0)
+        file.write(tail)
+
+
+def _tail(path: Path, most_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - most_bytes))
+        return file.read(most_bytes)
+
+
+def _age_s(folder: Path) -> float:
+    newest = max((log.stat().st_mtime for log in folder.iterdir()), default=folder.stat().st_mtime)
+    return time.time() - newest
+
+
+def _plain(line: str) -> str:
+    return "".join(letter for letter in line if letter.isprintable())[:_LINE_LENGTH].strip()

@@ -1,0 +1,90 @@
+"""A control group a process, where this host lets the agent make one: nothing can leave it.
+
+Called by `starting` and `endings`. Without the right to make groups the agent does without, for the
+other marks in `footprint` find all but what hides on purpose.
+"""
+
+import os
+from pathlib import Path
+
+from .keys import ProcessKey
+
+_MOUNT = Path("/sys/fs/cgroup")
+_ROOT_NAME = "gpupool"
+
+
+class ControlGroups:
+    """The groups of one host's agent."""
+
+    def __init__(self, host_id: str, *, mount: Path = _MOUNT) -> None:
+        self._root = _base(mount) / f"gpupool-{host_id}"
+        self._usable = os.getuid() == 0
+
+    def folder(self, key: ProcessKey) -> Path | None:
+        """Where a process's group is, or None if this host lets the agent make none."""
+        return self._root / f"{key.claim_id}.{key.start}.{key.mark}" if self._usable else None
+
+    def put(self, key: ProcessKey, pid: int) -> None:
+        """Put a process, and all it will start, into a group of its own."""
+        folder = self.folder(key)
+        if folder is None:
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "cgroup.procs").write_text(str(pid))
+        except ProcessLookupError:
+            # It ended first.
+            return
+        except OSError:
+            self._usable = False
+
+    def remove(self, key: ProcessKey) -> None:
+        """Remove a group that nothing is in any more."""
+        folder = self.folder(key)
+        if folder is None:
+            return
+        try:
+            for inner in sorted(folder.glob("**/"), reverse=True):
+                inner.rmdir()
+        except OSError:
+            # Something entered it just now; the next removal finds it empty.
+            return
+
+    def close(self) -> None:
+        """Remove the folder of all groups, if nothing is in it any more."""
+        try:
+            self._root.rmdir()
+        except OSError:
+            # Processes live on, or there was never a group.
+            return
+
+
+def pids_in(folder: Path) -> frozenset[int]:
+    """All pids in a group and the groups inside it."""
+    found: set[int] = set()
+    for path in folder.glob("**/cgroup.procs"):
+        try:
+            found.update(map(int, path.read_text().split()))
+        except OSError:
+            continue
+    return frozenset(found)
+
+
+def _base(mount: Path) -> Path:
+    """The agent's own group, for what ends the agent's group (a Slurm job, say) ends these too.
+
+    On version 1 that is the freezer's hierarchy, which limits nothing.
+    """
+    lines = [line.split(":", 2) for line in _read("/proc/self/cgroup").splitlines()]
+    if (mount / "cgroup.controllers").exists():
+        own = next((path for number, _, path in lines if number == "0"), "/")
+        return mount / own.lstrip("/")
+    own = next((path for _, names, path in lines if "freezer" in names.split(",")), "/")
+    return mount / "freezer" / own.lstrip("/")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,164 @@
+"""Samples the host's devices, and judges which are free again, held elsewhere or used by others.
+
+Runs as a task of `host.HostAgent`. NVML is asked in a thread, for it can hang with a sick driver;
+what it last said then grows old, and old is unknown.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample
+from jupyter_gpupool.pool.ids import DeviceUuid
+
+from .devices.base import Devices
+from .devices.lock import DeviceLocks
+from .freeing import TOLERATED_BYTES, Evidence, Freedom, Verdict, verdict_on
+from .seen import Seen, Stage
+from .table import Table
+
+_WHILE_FREEING_S = 0.1
+_UNKNOWN_AFTER_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How closely devices are watched.
+
+    Attributes:
+        busy_s: Between samples while anything is leased.
+        idle_s: Between samples while nothing is.
+        verify_within_s: After the last process has gone, until a device that is not free is
+            quarantined.
+        tolerated_bytes: Of device memory in use on a free device.
+    """
+
+    busy_s: float = 1.0
+    idle_s: float = 5.0
+    verify_within_s: float = 10.0
+    tolerated_bytes: int = TOLERATED_BYTES
+
+
+ForeignOn = Callable[[DeviceSample], tuple[DeviceProcess, ...]]
+
+
+class DeviceWatch:
+    """All that is known of the host's devices now.
+
+    Attributes:
+        known: Every device ever listed since the agent started.
+        samples: The last one each.
+        foreign: Processes on them outside any claim.
+        held_elsewhere: Those another pool on this host has leased.
+        quarantined: Those that were not free in time, and why.
+    """
+
+    def __init__(self, devices: Devices, locks: DeviceLocks, table: Table, pace: Pace) -> None:
+        self._devices = devices
+        self._locks = locks
+        self._table = table
+        self._pace = pace
+        self._wake = asyncio.Event()
+        self._sampled_at_s = time.monotonic()
+        self.known: dict[DeviceUuid, Device] = {device.uuid: device for device in devices.list()}
+        self.samples: dict[DeviceUuid, DeviceSample] = {}
+        self.foreign: dict[DeviceUuid, tuple[DeviceProcess, ...]] = {}
+        self.held_elsewhere: frozenset[DeviceUuid] = frozenset()
+        self.quarantined: dict[DeviceUuid, str] = {}
+
+    @property
+    def problem(self) -> str:
+        """One sentence if the devices have not answered for long, else ""."""
+        silent_s = time.monotonic() - self._sampled_at_s
+        if silent_s < _UNKNOWN_AFTER_S:
+            return ""
+        return f"The GPU driver has not answered for {silent_s:.0f} s."
+
+    def memory_used_bytes(self, uuid: DeviceUuid) -> int | None:
+        """Memory in use on a device when it was last sampled."""
+        sample = self.samples.get(uuid)
+        return None if sample is None else sample.memory_used_bytes
+
+    def look_soon(self) -> None:
+        """Something changed: do not wait for the next sample."""
+        self._wake.set()
+
+    async def run(
+        self, foreign_on: ForeignOn, freed: Callable[[Seen], None], changed: Callable[[], None]
+    ) -> None:
+        """Sample for ever; `freed` hears of each lease whose device is free, `changed` of news."""
+        while True:
+            self._wake.clear()
+            if await self.look(foreign_on):
+                changed()
+            self.judge(freed)
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._pause_s())
+            except TimeoutError:
+                continue
+
+    async def look(self, foreign_on: ForeignOn) -> bool:
+        """Sample once; whether anything but the numbers is new."""
+        before = (dict(self.known), self._judged())
+        began_s = time.monotonic()
+        listed, samples = await asyncio.to_thread(self._ask)
+        self._sampled_at_s = began_s
+        self.known = {device.uuid: device for device in listed}
+        self.samples = {sample.uuid: sample for sample in samples}
+        self.foreign = {sample.uuid: foreign_on(sample) for sample in samples}
+        self.held_elsewhere = frozenset(
+            uuid for uuid in self.known if self._is_held_elsewhere(uuid)
+        )
+        return before != (self.known, self._judged())
+
+    def judge(self, freed: Callable[[Seen], None]) -> None:
+        """Tell which leases' devices are free, and quarantine those that are not in time."""
+        for key, seen in self._table.items():
+            if seen.stage is not Stage.FREEING or seen.device is None:
+                continue
+            verdict = self._verdict(seen, seen.device)
+            if verdict.freedom is Freedom.FREE:
+                self.quarantined.pop(seen.device, None)
+                freed(self._table[key])
+            elif verdict.freedom is Freedom.QUARANTINED:
+                self._quarantine(seen, seen.device, verdict.reason)
+
+    def _quarantine(self, seen: Seen, device: DeviceUuid, reason: str) -> None:
+        self.quarantined[device] = reason
+        self._table.put(replace(seen, problem=reason))
+
+    def _verdict(self, seen: Seen, uuid: DeviceUuid) -> Verdict:
+        assert seen.gone_at_s is not None
+        device = self.known.get(uuid)
+        fresh = self._sampled_at_s > seen.gone_at_s
+        evidence = Evidence(
+            simulated=device is not None and device.simulated,
+            sample=self.samples.get(uuid) if fresh else None,
+            baseline_bytes=seen.baseline_bytes,
+            waited_s=time.monotonic() - seen.gone_at_s,
+        )
+        return verdict_on(
+            evidence,
+            verify_within_s=self._pace.verify_within_s,
+            tolerated_bytes=self._pace.tolerated_bytes,
+        )
+
+    def _pause_s(self) -> float:
+        waiting = [seen for seen in self._table.values() if seen.stage is Stage.FREEING]
+        if any(seen.device not in self.quarantined for seen in waiting):
+            return _WHILE_FREEING_S
+        return self._pace.busy_s if self._table else self._pace.idle_s
+
+    def _ask(self) -> tuple[tuple[Device, ...], tuple[DeviceSample, ...]]:
+        # In this order: the sample finds what is new, the list then has it.
+        samples = self._devices.sample()
+        return self._devices.list(), samples
+
+    def _is_held_elsewhere(self, uuid: DeviceUuid) -> bool:
+        return not self._table.leases_on(uuid) and self._locks.is_held_elsewhere(uuid)
+
+    def _judged(self) -> Mapping[str, object]:
+        wrong = {uuid: (s.lost, s.problems) for uuid, s in self.samples.items()}
+        foreign = {uuid: {p.pid for p in found} for uuid, found in self.foreign.items() if found}
+        return {"wrong": wrong, "foreign": foreign, "held": self.held_elsewhere}

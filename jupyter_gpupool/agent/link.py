@@ -1,0 +1,218 @@
+"""The agent's end of the link to the manager: a WebSocket it opens, again and again if need be.
+
+Run by `app`. Reports go out on every change, those of one turn of the loop together, and every ten
+seconds as a sign of life. While the manager is away the host keeps what it was last told.
+"""
+
+import asyncio
+import logging
+import random
+import ssl
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import ValidationError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAuthenticated
+from jupyter_gpupool.protocol.link import Desired, Joined, Refused, ToAgent
+
+from .host import HostAgent
+from .host_facts import is_loopback
+
+logger = logging.getLogger(__name__)
+
+PATH = "/api/v1/agents/link"
+SIGN_OF_LIFE_S = 10.0
+ORPHAN_AFTER_S = 3600.0
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
+_OPEN_WITHIN_S = 10.0
+_PING_EVERY_S = 10.0
+_LARGEST_MESSAGE_BYTES = 64 * 2**20
+_TOLERATED_SKEW_S = 60.0
+_NOT_ADMITTED = frozenset({401, 403})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTarget:
+    """Where the manager is and how to be let in.
+
+    Attributes:
+        url: As people write it: http or https.
+        ca_file: A private authority's certificate; "" is the system's.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    ca_file: str = ""
+
+
+class Link:
+    """Keeps the manager and the host in touch.
+
+    Attributes:
+        has_joined: Whether the manager has ever let this agent in.
+    """
+
+    def __init__(
+        self, target: LinkTarget, host: HostAgent, *, orphan_after_s: float | None = None
+    ) -> None:
+        self._target = target
+        self._host = host
+        self._fixed_orphan_after_s = orphan_after_s
+        self._orphan_after_s = orphan_after_s or ORPHAN_AFTER_S
+        self._heard_at_s = time.monotonic()
+        self._pause_s = _FIRST_PAUSE_S
+        self.has_joined = False
+
+    async def run(self) -> None:
+        """Stay in touch; returns when the manager has been away for too long.
+
+        Raises:
+            NotAuthenticated, Conflict: If the manager does not let the agent in at all.
+            BadRequest: If its address makes no sense.
+        """
+        url, tls = link_url(self._target.url), self._tls()
+        while time.monotonic() - self._heard_at_s < self._orphan_after_s:
+            try:
+                await self._hold_connection(url, tls)
+            except InvalidStatus as error:
+                self._check_admitted(error)
+                logger.warning("The manager answers %d.", error.response.status_code)
+            except (OSError, TimeoutError, WebSocketException) as error:
+                logger.warning("No link to %s: %s", self._target.url, _one_line(error))
+            await asyncio.sleep(self._next_pause_s())
+        logger.warning("The manager has been away for %.0f s.", self._orphan_after_s)
+
+    async def _hold_connection(self, url: str, tls: ssl.SSLContext | None) -> None:
+        is_here = is_loopback(urlsplit(url).hostname or "")
+        connection = connect(
+            url,
+            additional_headers={"Authorization": f"Bearer {self._target.token}"},
+            ssl=tls,
+            open_timeout=_OPEN_WITHIN_S,
+            ping_interval=_PING_EVERY_S,
+            ping_timeout=_PING_EVERY_S,
+            close_timeout=1,
+            max_size=_LARGEST_MESSAGE_BYTES,
+            compression=None,
+            proxy=None if is_here else True,
+        )
+        async with connection as socket:
+            self._host.begin_connection()
+            self._host.news.set()
+            speaking = asyncio.create_task(self._speak(socket))
+            try:
+                await self._listen(socket)
+            finally:
+                speaking.cancel()
+                await asyncio.gather(speaking, return_exceptions=True)
+
+    async def _speak(self, socket: ClientConnection) -> None:
+        news = self._host.news
+        while True:
+            try:
+                await asyncio.wait_for(news.wait(), SIGN_OF_LIFE_S)
+            except TimeoutError:
+                logger.debug("Nothing new; a sign of life.")
+            # Whatever else happens in this turn of the loop goes into the same report.
+            await asyncio.sleep(0)
+            news.clear()
+            try:
+                await socket.send(self._host.report().model_dump_json())
+            except ConnectionClosed:
+                return
+
+    async def _listen(self, socket: ClientConnection) -> None:
+        async for text in socket:
+            self._heard_at_s = time.monotonic()
+            try:
+                message = ToAgent.validate_json(text)
+            except ValidationError as error:
+                # Without its text: that may hold a claim's secrets.
+                logger.error("A message of the manager makes no sense: %s", _places(error))  # noqa: TRY400
+                continue
+            self._take(message)
+
+    def _take(self, message: Desired | Joined | Refused) -> None:
+        match message:
+            case Desired():
+                self._host.desire(message)
+            case Joined():
+                self._take_joined(message)
+            case Refused(reason=reason, hint=hint) if not self.has_joined:
+                raise Conflict(f"The manager refuses this host: {reason}", hint=hint)
+            case Refused(reason=reason):
+                logger.error("The manager refuses this host: %s", reason)
+
+    def _take_joined(self, joined: Joined) -> None:
+        self.has_joined, self._pause_s = True, _FIRST_PAUSE_S
+        self._orphan_after_s = self._fixed_orphan_after_s or joined.orphan_after_s
+        skew_s = (datetime.now(UTC) - joined.manager_time).total_seconds()
+        self._host.clock_problem = clock_problem(skew_s)
+        self._host.news.set()
+        logger.info("Joined the pool at %s as %s.", self._target.url, joined.host_id)
+
+    def _check_admitted(self, error: InvalidStatus) -> None:
+        if error.response.status_code in _NOT_ADMITTED and not self.has_joined:
+            raise NotAuthenticated(
+                f"The manager at {self._target.url} does not accept this agent's token.",
+                hint="Make one with: jupyter gpupool token create --role agent",
+            ) from error
+
+    def _next_pause_s(self) -> float:
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        # Agents that lost one manager together should not all come back together.
+        return pause_s * random.uniform(0.5, 1.0)  # noqa: S311 - no secret hangs on it
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if urlsplit(self._target.url).scheme != "https":
+            return None
+        try:
+            return ssl.create_default_context(cafile=self._target.ca_file or None)
+        except OSError as error:
+            raise BadRequest(
+                f"The CA file {self._target.ca_file} cannot be read: {_one_line(error)}.",
+                field="ca_file",
+                hint="Give the PEM file of the authority that signed the manager's certificate.",
+            ) from error
+
+
+def link_url(manager_url: str) -> str:
+    """The WebSocket's address, from the manager's.
+
+    Raises:
+        BadRequest: If it is no http or https address.
+    """
+    parts = urlsplit(manager_url)
+    schemes = {"http": "ws", "https": "wss"}
+    if parts.scheme not in schemes or not parts.hostname:
+        raise BadRequest(
+            f"{manager_url!r} is not the address of a manager.",
+            field="join_url",
+            hint="Write for example --join https://pool.example.org:8780",
+        )
+    return urlunsplit((schemes[parts.scheme], parts.netloc, parts.path.rstrip("/") + PATH, "", ""))
+
+
+def clock_problem(skew_s: float) -> str:
+    """One sentence if this host's clock is off, else "". Positive is ahead of the manager."""
+    if abs(skew_s) <= _TOLERATED_SKEW_S:
+        return ""
+    direction = "ahead of" if skew_s > 0 else "behind"
+    return f"This host's clock is {abs(skew_s):.0f} s {direction} the manager's clock."
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _places(error: ValidationError) -> str:
+    return ", ".join(
+        f"{'.'.join(map(str, item['loc']))}: {item['type']}"
+        for item in error.errors(include_input=False, include_url=False)
+    )

@@ -1,0 +1,144 @@
+"""What has to be done so that this host runs what it should, and nothing else. Pure.
+
+Called by `host.HostAgent` after everything that happens; `carry_out` does what is said here. It is
+level-triggered: it looks at what is wanted and what is, never at what changed, so a lost, repeated
+or late message changes nothing. What is surplus stops before what is missing starts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jupyter_gpupool.protocol.launch import Orders, Role
+
+from .keys import ProcessKey
+from .seen import GOING, Seen, Stage
+from .wanted import Wanted, WantedProcess
+
+ORPHANED_WORKER_S = 15.0
+"""How long workers outlive their scheduler when the manager does not end them first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Something to do about one process."""
+
+    key: ProcessKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop(Action):
+    """End it with all that belongs to it, then free its device.
+
+    Attributes:
+        ends_claim: Nothing of its claim is wanted any more, so it has nothing to hand over.
+    """
+
+    ends_claim: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveUp(Action):
+    """End it, but keep it in the reports as failed: it is still wanted."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkRetired(Action):
+    """It should hand over and go, and it is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start(Action):
+    """Fork it."""
+
+    wanted: WantedProcess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell(Action):
+    """Give it new orders."""
+
+    orders: Orders
+
+
+Table = Mapping[ProcessKey, Seen]
+
+
+def difference(wanted: Wanted, seen: Table, now_s: float) -> Sequence[Action]:
+    """All that has to be done now; empty when the host is as it should be."""
+    return (
+        *_surplus(wanted, seen),
+        *_orphaned(wanted, seen, now_s),
+        *_missing(wanted, seen),
+        *_untold(wanted, seen),
+    )
+
+
+def _surplus(wanted: Wanted, seen: Table) -> Iterator[Action]:
+    for key, process in seen.items():
+        if key not in wanted.processes and process.stage not in GOING:
+            yield Stop(key=key, ends_claim=key.claim_id not in wanted.claims)
+
+
+def _orphaned(wanted: Wanted, seen: Table, now_s: float) -> Iterator[Action]:
+    for key in wanted.processes:
+        worker, scheduler = seen.get(key), seen.get(key.scheduler)
+        if key.role is Role.SCHEDULER or worker is None or scheduler is None:
+            continue
+        if worker.stage in (Stage.ALIVE, Stage.AGAIN) and _failed_long_ago(scheduler, now_s):
+            yield GiveUp(key=key, reason="Its claim's scheduler is gone.")
+
+
+def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
+    failed_at_s = scheduler.failed_at_s
+    return failed_at_s is not None and now_s - failed_at_s >= ORPHANED_WORKER_S
+
+
+def _missing(wanted: Wanted, seen: Table) -> Iterator[Action]:
+    for key, process in wanted.processes.items():
+        there = seen.get(key)
+        if there is not None and there.stage is not Stage.AGAIN:
+            continue
+        if process.retires:
+            yield MarkRetired(key=key)
+        elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen):
+            yield Start(key=key, wanted=process)
+
+
+def _has_lost_its_scheduler(key: ProcessKey, seen: Table) -> bool:
+    scheduler = seen.get(key.scheduler)
+    return scheduler is not None and scheduler.key != key and scheduler.stage is Stage.FAILED
+
+
+def _is_blocked(process: WantedProcess, seen: Table) -> bool:
+    """Whether another process has to be gone first: on its device, or of an earlier start."""
+    return any(
+        other.key != process.key
+        and (
+            (other.device is not None and other.device == process.device)
+            or (other.key.role is Role.SCHEDULER and _is_rival(other.key, process.key))
+        )
+        for other in seen.values()
+    )
+
+
+def _is_rival(one: ProcessKey, another: ProcessKey) -> bool:
+    return one.claim_id == another.claim_id and one.start != another.start
+
+
+def _untold(wanted: Wanted, seen: Table) -> Iterator[Action]:
+    for key, process in wanted.processes.items():
+        there = seen.get(key)
+        if there is None or there.stage is not Stage.ALIVE:
+            continue
+        orders = process.orders(_scheduler_address(process, seen))
+        if orders != (there.orders or Orders()):
+            yield Tell(key=key, orders=orders)
+
+
+def _scheduler_address(process: WantedProcess, seen: Table) -> str | None:
+    here = seen.get(process.key.scheduler)
+    if here is not None and here.listens:
+        return here.address
+    return process.claim.scheduler_address

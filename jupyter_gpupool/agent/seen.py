@@ -1,0 +1,193 @@
+"""What the agent sees of one process it keeps, and how that reads in a report. Pure.
+
+`table.Table` holds one `Seen` a process; every change replaces it by a new one.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.protocol.launch import Orders, SchedulerState, WorkerState
+from jupyter_gpupool.protocol.link import ProcessPhase, SchedulerReport, WorkerReport
+
+from .keys import ProcessKey
+from .procfs import ProcessId
+from .restarts import NO_HISTORY, History
+
+
+class Stage(StrEnum):
+    """Where a process is in the agent's hands."""
+
+    FORKING = "forking"
+    """Asked of the zygote; there may or may not be a process."""
+    ALIVE = "alive"
+    AGAIN = "again"
+    """Ended by itself and fully gone; to be forked again."""
+    RETIRED = "retired"
+    FAILED = "failed"
+    STOPPING = "stopping"
+    """Being ended with all that belongs to it."""
+    FREEING = "freeing"
+    """Gone; its device is not proven free yet."""
+
+
+GOING = frozenset({Stage.STOPPING, Stage.FREEING})
+"""Stages that nothing wanted can turn back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One process as the agent sees it.
+
+    Attributes:
+        device: The lease's device; None for a scheduler.
+        uid: Whose process it is; None if its record was damaged.
+        process: Its last process, which may have ended; None until its pid is known.
+        registered: A worker that its scheduler knows.
+        closing: Why a worker said it would go; "" while it stays.
+        killed_for: Why the agent itself killed it; "" if it did not.
+        failed_at_s: Monotonic; when it was given up.
+        gone_at_s: Monotonic; since when no process of it is left.
+        baseline_bytes: Memory in use on the device before the lease; None if unknown.
+        orders: What it was last told.
+    """
+
+    key: ProcessKey
+    stage: Stage
+    uid: int | None
+    device: DeviceUuid | None = None
+    process: ProcessId | None = None
+    address: str | None = None
+    dashboard_port: int | None = None
+    registered: bool = False
+    retiring: bool = False
+    retired: bool = False
+    closing: str = ""
+    killed_for: str = ""
+    history: History = NO_HISTORY
+    problem: str = ""
+    failed_at_s: float | None = None
+    gone_at_s: float | None = None
+    baseline_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    orders: Orders | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of a process that may still run."""
+        runs = self.stage in (Stage.ALIVE, Stage.STOPPING)
+        return self.process.pid if runs and self.process is not None else None
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is a scheduler that workers can reach."""
+        return self.stage is Stage.ALIVE and self.address is not None
+
+
+def forked(seen: Seen, process: ProcessId) -> Seen:
+    """It runs, as a new process: nothing said by an earlier one holds any more."""
+    return replace(
+        seen,
+        stage=Stage.ALIVE if seen.stage is Stage.FORKING else seen.stage,
+        process=process,
+        address=None,
+        dashboard_port=None,
+        registered=False,
+        closing="",
+        killed_for="",
+        orders=None,
+    )
+
+
+def failed(seen: Seen, problem: str, now_s: float) -> Seen:
+    """It is given up."""
+    return replace(
+        seen, stage=Stage.FAILED, registered=False, address=None, problem=problem, failed_at_s=now_s
+    )
+
+
+def scheduler_said(seen: Seen, state: SchedulerState) -> Seen:
+    """A scheduler tells where it listens, or why it cannot go on."""
+    return replace(
+        seen,
+        address=state.address or None,
+        dashboard_port=state.dashboard_port,
+        problem=state.problem,
+    )
+
+
+def worker_named_by_scheduler(seen: Seen, state: SchedulerState) -> Seen:
+    """A scheduler tells of its workers; what it says of this one.
+
+    It can make a worker registered but not undo it: both speak on sockets of their own, so an older
+    line of the one may come after a newer one of the other.
+    """
+    name = seen.key.lease_id
+    registered = seen.registered or name in state.workers
+    return replace(
+        seen,
+        registered=registered,
+        problem="" if registered else seen.problem,
+        retiring=name in state.retiring,
+        retired=seen.retired or name in state.retired,
+    )
+
+
+def worker_said(seen: Seen, state: WorkerState) -> Seen:
+    """A worker tells that it is registered, or why it goes."""
+    stays = seen.registered and not state.closing
+    registered = state.registered or stays
+    problem = "" if registered else seen.problem
+    return replace(seen, registered=registered, closing=state.closing, problem=problem)
+
+
+def phase_of(seen: Seen) -> ProcessPhase:
+    """How far it is, in the words of the link."""
+    if seen.stage is Stage.FORKING and seen.history.restarts:
+        return ProcessPhase.RESTARTING
+    if seen.stage is not Stage.ALIVE:
+        return _PHASES[seen.stage]
+    if seen.retired or seen.retiring:
+        return ProcessPhase.RETIRING
+    if seen.registered or seen.address is not None:
+        return ProcessPhase.RUNNING
+    return ProcessPhase.RESTARTING if seen.history.restarts else ProcessPhase.STARTING
+
+
+_PHASES = {
+    Stage.FORKING: ProcessPhase.STARTING,
+    Stage.AGAIN: ProcessPhase.RESTARTING,
+    Stage.RETIRED: ProcessPhase.RETIRED,
+    Stage.FAILED: ProcessPhase.FAILED,
+    Stage.STOPPING: ProcessPhase.STOPPING,
+    Stage.FREEING: ProcessPhase.STOPPING,
+}
+
+
+def scheduler_report(seen: Seen) -> SchedulerReport:
+    """What the manager is told of a scheduler."""
+    return SchedulerReport(
+        claim_id=seen.key.claim_id,
+        start=seen.key.start,
+        phase=phase_of(seen),
+        pid=seen.pid,
+        address=seen.address,
+        dashboard_port=seen.dashboard_port,
+        problem=seen.problem,
+    )
+
+
+def worker_report(seen: Seen) -> WorkerReport:
+    """What the manager is told of a worker."""
+    assert seen.key.lease_id is not None
+    assert seen.device is not None, "a worker has a device from its first moment"
+    return WorkerReport(
+        claim_id=seen.key.claim_id,
+        start=seen.key.start,
+        lease_id=seen.key.lease_id,
+        device=seen.device,
+        phase=phase_of(seen),
+        pid=seen.pid,
+        restarts=seen.history.restarts,
+        problem=seen.problem,
+    )

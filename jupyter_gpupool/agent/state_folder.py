@@ -1,0 +1,135 @@
+"""The agent's state folder: what is where, who the host is, and that only one agent uses it.
+
+Opened once by `app`. Everything in it belongs to the agent, but for the claims' working folders.
+"""
+
+import fcntl
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_gpupool.pool.errors import Conflict, Unavailable
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+
+from .keys import ProcessKey
+
+_HOST_ID_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """Where the agent keeps what has to outlive it."""
+
+    path: Path
+
+    @property
+    def running(self) -> Path:
+        """Records of processes."""
+        return self.path / "running"
+
+    @property
+    def claims(self) -> Path:
+        """Working folders of claims."""
+        return self.path / "claims"
+
+    @property
+    def logs(self) -> Path:
+        """Output of claims' processes, a folder a claim."""
+        return self.path / "logs"
+
+    @property
+    def socket(self) -> Path:
+        """Where forked processes find their agent."""
+        return self.path / "agent.sock"
+
+    def claim(self, claim_id: ClaimId) -> Path:
+        """A claim's working folder."""
+        return self.claims / claim_id
+
+    def log(self, key: ProcessKey) -> Path:
+        """A process's output."""
+        return self.logs / key.claim_id / key.log_name
+
+
+def open_state_folder(path: Path) -> StateFolder:
+    """Make the folder and what belongs in it.
+
+    Raises:
+        Unavailable: If it cannot be made or written.
+    """
+    folder = StateFolder(path)
+    # Users of claims have to get through to their working folder and to the socket.
+    mode = 0o711 if os.getuid() == 0 else 0o700
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        for inner, inner_mode in ((folder.running, 0o700), (folder.claims, mode)):
+            inner.mkdir(mode=inner_mode, exist_ok=True)
+        folder.logs.mkdir(mode=0o700, exist_ok=True)
+        _check_writable(folder)
+    except OSError as error:
+        raise Unavailable(
+            f"The agent cannot write its state folder {path}: {error.strerror}.",
+            hint="Make it writable, or choose another one with --state.",
+        ) from error
+    return folder
+
+
+def take_lock(folder: StateFolder) -> int:
+    """Take the folder for this process, for as long as the descriptor given back stays open.
+
+    Raises:
+        Conflict: If another agent has it; the sentence names its pid.
+    """
+    descriptor = os.open(folder.path / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise Conflict(
+            f"An agent with pid {holder} already uses the state folder {folder.path}.",
+            hint="One agent a host is enough; give a second one its own --state.",
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def read_host_id(folder: StateFolder) -> HostId:
+    """The host's name for all time, made at first use.
+
+    Raises:
+        Unavailable: If the file is damaged: with another name, what runs here would be lost.
+    """
+    path = folder.path / "host-id"
+    if not path.exists():
+        write_whole(path, f"host-{uuid.uuid4().hex[:12]}\n".encode())
+    text = path.read_text(errors="replace").strip()
+    if not text or len(text) > _HOST_ID_LENGTH or not text.replace("-", "").isalnum():
+        raise Unavailable(
+            f"The file {path} does not hold a host's id.",
+            hint="Restore it, or remove it to join as a new host.",
+        )
+    return HostId(text)
+
+
+def write_whole(path: Path, content: bytes, *, sync: bool = True) -> None:
+    """Write a file so that it is seen whole or not at all; with `sync` even after a power cut."""
+    draft = path.with_name(f".{path.name}.draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - it is a descriptor
+            file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(descriptor)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _check_writable(folder: StateFolder) -> None:
+    write_whole(folder.running / ".probe", b"")
+    (folder.running / ".probe").unlink()
