@@ -145,7 +145,7 @@ def _last_words(log: Path) -> str:
     except OSError:
         return "."
     words = " | ".join(line.strip()[:300] for line in lines[-_LOG_LINES:])
-    return f": {words}" if words else "."
+    return f": {words.rstrip('.')}." if words else "."
 
 
 @contextlib.contextmanager

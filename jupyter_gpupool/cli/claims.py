@@ -1,0 +1,168 @@
+"""`claim`, `claims`, `scale`, `release`: what a user holds."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from jupyter_gpupool.pool.errors import BadRequest, PoolError
+from jupyter_gpupool.pool.units import plural
+
+from .asking import ask, the_pool
+from .output import ago, json_option, show_json, show_table, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from jupyter_gpupool.client.pool_client import PoolClient
+    from jupyter_gpupool.protocol.api import ClaimView
+
+
+@click.command()
+@click.argument("gpus", default="2")
+@click.option("--name", default="", help="What to call the claim.")
+@click.option("--model", default="", help='Part of the model\'s name, such as "H100".')
+@click.option("--gpu-memory", default="", help='Least memory a device, such as "40GiB".')
+@click.option("--memory", default="", help='Host memory a worker, such as "16GiB".')
+@click.option("--nthreads", default=1, show_default=True, help="Threads a worker.")
+@click.option("--time-limit", help='When it ends by itself, such as "2h".')
+@click.option("--environment", default="", help="Which of the hosts' Python environments.")
+@click.option("--timeout", help='Give up if it does not start within this time, such as "10min".')
+@click.option("--detach", is_flag=True, help="Ask for it, leave it to itself and come back.")
+@json_option
+def claim(
+    gpus: str, *, timeout: str | None, detach: bool, as_json: bool, **terms: str | int | None
+) -> None:
+    """Claim GPUS devices (a number, or "1-4"), and hold them until Ctrl-C.
+
+    In Python, `jupyter_gpupool.attach(ID)` is then its Dask cluster.
+    """
+    from .holding import hold, request  # noqa: PLC0415 - 0.3 s
+
+    pool = the_pool()
+    view = request(pool, bounds(gpus), terms)
+    if detach:
+        show_json(view) if as_json else click.echo(claim_line(view))
+        return
+    hold(pool, view, timeout=timeout, runs=show_json if as_json else show_running)
+
+
+@click.command()
+@click.option("--owner", help="Only this user's; an admin sees everybody's.")
+@click.option("--ended", is_flag=True, help="Those that have ended, too.")
+@json_option
+def claims(*, owner: str | None, ended: bool, as_json: bool) -> None:
+    """List claims."""
+    views = ask(lambda client: client.claims(owner=owner, ended=ended))
+    if as_json:
+        show_json(views)
+    else:
+        show_table(claims_table(views), "You hold no claim.")
+
+
+@click.command()
+@click.argument("claim")
+@click.argument("workers")
+@json_option
+def scale(claim: str, workers: str, *, as_json: bool) -> None:
+    """Give CLAIM (id or name) other bounds: a number of WORKERS, or "1-4"."""
+    low, high = bounds(workers)
+
+    async def rescale(client: "PoolClient") -> "ClaimView":
+        found = await client.find_claim(claim)
+        least = min(found.workers.min, high) if low == high else low
+        return await client.scale(found.id, least, high)
+
+    view = ask(rescale)
+    show_json(view) if as_json else click.echo(claim_line(view))
+
+
+@click.command()
+@click.argument("claims", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All that you hold.")
+@click.option("--reason", default="", help="Kept with the claim.")
+@json_option
+def release(claims: tuple[str, ...], *, every: bool, reason: str, as_json: bool) -> None:
+    """Give CLAIMS (ids or names) back."""
+    if bool(claims) == every:
+        raise click.UsageError("Name the claims to release, or say --all.")
+    views = ask(lambda client: release_claims(client, claims, reason))
+    if as_json:
+        show_json(views)
+        return
+    for view in views:
+        click.echo(claim_line(view))
+
+
+async def release_claims(
+    client: "PoolClient", names: Sequence[str], reason: str = ""
+) -> "Sequence[ClaimView]":
+    """Release these claims, or all of the caller's own if none is named."""
+    if names:
+        ids = [await _id_of(client, name) for name in names]
+    else:
+        me = (await client.status()).user
+        ids = [view.id for view in await client.claims(owner=me)]
+    return [await client.release(claim_id, reason) for claim_id in ids]
+
+
+async def _id_of(client: "PoolClient", name: str) -> str:
+    try:
+        return (await client.find_claim(name)).id
+    except PoolError:
+        # It may have ended, and is then found by its id alone; releasing it again is no error.
+        return (await client.claim(name)).id
+
+
+def bounds(text: str) -> tuple[int, int]:
+    """Read "2" or "1-4".
+
+    Raises:
+        BadRequest: If it is neither.
+    """
+    low, _, high = text.partition("-")
+    if not low.isdecimal() or not (high or low).isdecimal():
+        raise BadRequest(f"{text!r} is no number.", hint='Write for example 2, or "1-4".')
+    return int(low), int(high or low)
+
+
+def claims_table(views: "Sequence[ClaimView]") -> "Table":
+    """One row a claim."""
+    made = table("CLAIM", "NAME", "OWNER", "PHASE", "SINCE", "WORKERS", "REASON")
+    for view in views:
+        made.add_row(
+            view.id,
+            "" if view.name == view.id else view.name,
+            view.owner,
+            view.phase,
+            ago(view.phase_since),
+            workers_of(view),
+            why(view),
+        )
+    return made
+
+
+def show_running(view: "ClaimView") -> None:
+    """Tell how a claim that is held is used."""
+    held = plural(len(view.leases) or view.workers.min, "worker")
+    click.echo(f"Claim {view.name} runs with {held}. In Python:")
+    click.echo(f'  cluster = jupyter_gpupool.attach("{view.id}")')
+    click.echo("Ctrl-C gives it back.")
+
+
+def claim_line(view: "ClaimView") -> str:
+    """A claim in a line."""
+    return f"{view.id}  {view.phase}  {workers_of(view)}  {why(view)}"
+
+
+def workers_of(view: "ClaimView") -> str:
+    """How many workers it has, of how many it wants."""
+    held = sum(lease.phase in ("granted", "running") for lease in view.leases)
+    return f"{held} of {plural(view.workers.max, 'worker')}"
+
+
+def why(view: "ClaimView") -> str:
+    """Why it is as it is."""
+    if view.wait is not None:
+        return f"number {view.wait.place} in line: {view.wait.reason}"
+    return view.reason

@@ -1,0 +1,78 @@
+"""The root of all commands, and the one place where an error becomes a line and an exit status.
+
+0 is success, 1 what the pool says no to, 2 a command that makes no sense, 130 Ctrl-C.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from jupyter_gpupool import __version__
+from jupyter_gpupool.pool.errors import BadRequest, PoolError
+
+from .claims import claim, claims, release, scale
+from .demo import demo
+from .events import events
+from .services import agent, manager
+from .status import devices, hosts, status
+from .tokens import token
+
+_POOL_ERROR = 1
+_USAGE = 2
+_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="jupyter gpupool")
+def root() -> None:
+    """One pool of all your GPUs, claimed in a fraction of a second.
+
+    Which pool: GPUPOOL_URL with GPUPOOL_TOKEN or GPUPOOL_TOKEN_FILE, and GPUPOOL_CA for a private
+    authority; else your own embedded pool on this machine, started when it is needed.
+    """
+
+
+for _command in (
+    status,
+    claim,
+    claims,
+    scale,
+    release,
+    hosts,
+    devices,
+    events,
+    token,
+    demo,
+    manager,
+    agent,
+):
+    root.add_command(_command)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status; a user's mistake is never a traceback."""
+    try:
+        exit_status = root.main(
+            args=list(arguments), prog_name="jupyter gpupool", standalone_mode=False
+        )
+    except PoolError as error:
+        _complain(error.message, error.hint)
+        return _USAGE if isinstance(error, BadRequest) else _POOL_ERROR
+    except click.Abort:
+        _complain("Interrupted.")
+        return _INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return exit_status if isinstance(exit_status, int) else 0
+
+
+def _complain(message: str, hint: str = "") -> None:
+    text = " ".join(f"{message} {hint}".split())
+    click.echo(f"jupyter gpupool: {text}", err=True)
