@@ -10,6 +10,7 @@ Each change rewrites one file by renaming, so that a program sees the old state 
 """
 
 import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -131,10 +132,14 @@ class StubState:
 
     def split(self, index: int, instances: int = 2, memory_bytes: int = 2 * GIB) -> Self:
         """Put a GPU into MIG mode, with instances of their own memory; 0 leaves it without any."""
-        uuid = self.gpus[index].uuid.removeprefix("GPU-")
+        gpu = self.gpus[index].uuid
         migs = tuple(
-            StubMig(uuid=f"MIG-{uuid[:-2]}{n:02x}", gpu_instance=n + 7, memory_bytes=memory_bytes)
-            for n in range(1, instances + 1)
+            StubMig(
+                uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{gpu}/{instance}')}",
+                gpu_instance=instance,
+                memory_bytes=memory_bytes,
+            )
+            for instance in range(7, 7 + instances)
         )
         return self.change(index, mig=migs)
 
@@ -223,8 +228,8 @@ class StubState:
         ]
 
 
-def _line(kind: str, **values: object) -> str:
-    return "\t".join([kind, *(f"{key}={_text(value)}" for key, value in values.items())])
+def _line(what: str, /, **values: object) -> str:
+    return "\t".join([what, *(f"{key}={_text(value)}" for key, value in values.items())])
 
 
 def _text(value: object) -> str:

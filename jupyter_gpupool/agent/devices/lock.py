@@ -107,12 +107,13 @@ class DeviceLocks:
         if uuid in self._held:
             os.close(fd)
             return self._held[uuid]
+        if not self._is_file_of(uuid, fd):
+            os.close(fd)
+            raise NotTheLock(uuid)
         try:
-            if not self._is_file_of(uuid, fd):
-                raise NotTheLock(uuid)
             # Does nothing for the open file that has the lock, and takes it if it had got lost.
             self._lock_patiently(uuid, fd)
-        except BaseException:
+        except DeviceHeldElsewhere:
             os.close(fd)
             raise
         os.set_inheritable(fd, False)
