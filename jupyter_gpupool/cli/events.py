@@ -31,7 +31,9 @@ def events(
     async def load(client: "PoolClient") -> "tuple[str | None, int, list[EventView]]":
         claim_id = None if claim is None else (await client.find_claim(claim)).id
         seq = (await client.status()).seq
-        views = await client.events(after=after, claim=claim_id, limit=limit)
+        # Events are listed from a position on: the last ones start that many before the end.
+        start = max(0, seq - limit) if after is None else after
+        views = await client.events(after=start, claim=claim_id, limit=limit)
         return claim_id, max((seq, *(view.seq for view in views))), list(views)
 
     claim_id, seq, past = ask(load)

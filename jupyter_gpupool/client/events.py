@@ -188,7 +188,7 @@ class EventStream:
             self._tell(StreamState.LIVE)
             return
         if isinstance(said, StreamGap):
-            self._complete_after = None
+            self._complete_after = self._after = None
             self._tell(StreamState.LIVE)
             return
         self._keep(said)

@@ -1,0 +1,104 @@
+"""One loop for all talk with the pool, from any thread or loop."""
+
+import asyncio
+import threading
+
+import pytest
+
+from jupyter_gpupool.client.background import Background, Say
+
+
+async def _double(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+def test_threads_share_one_loop() -> None:
+    """Ten threads get their own answers from one background thread."""
+    background, answers = Background(), list[int]()
+
+    def work(number: int) -> None:
+        answers.append(background.run(lambda _say: _double(number)))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [2 * number for number in range(10)]
+
+
+def test_errors_reach_the_caller() -> None:
+    """As themselves."""
+
+    async def fail() -> None:
+        raise LookupError("gone")
+
+    with pytest.raises(LookupError, match="gone"):
+        Background().run(lambda _say: fail())
+
+
+def test_words_are_said_in_the_callers_thread() -> None:
+    """So that a notebook shows them under the cell that waits."""
+    heard: list[tuple[str, int]] = []
+
+    async def talk(say: Say) -> None:
+        say("one")
+        await asyncio.sleep(0)
+        say("two")
+
+    Background().run(talk, lambda text: heard.append((text, threading.get_ident())))
+    assert heard == [("one", threading.get_ident()), ("two", threading.get_ident())]
+
+
+def test_interrupt_waits_for_the_clean_up() -> None:
+    """Ctrl-C cancels the coroutine, and what it undoes is undone before it is raised."""
+    undone: list[str] = []
+
+    async def work(say: Say) -> None:
+        say("started")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            undone.append("undone")
+            raise
+
+    def interrupt(_text: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Background().run(work, interrupt)
+    assert undone == ["undone"]
+
+
+async def test_bridge_answers_on_the_callers_loop() -> None:
+    """And says its words there, too."""
+    heard: list[int] = []
+
+    async def talk(say: Say) -> int:
+        say("word")
+        return await _double(3)
+
+    answer = await Background().bridge(talk, lambda _text: heard.append(threading.get_ident()))
+    assert (answer, heard) == (6, [threading.get_ident()])
+
+
+async def test_cancelled_bridge_waits_for_the_clean_up() -> None:
+    """A cancelled task leaves nothing half done."""
+    undone, started = list[str](), asyncio.Event()
+
+    async def work(say: Say) -> None:
+        say("started")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)
+            undone.append("undone")
+
+    task = asyncio.create_task(Background().bridge(work, lambda _text: started.set()))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert undone == ["undone"]

@@ -1,0 +1,115 @@
+"""One connection to a manager: repeats that are safe, errors that are sentences."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from jupyter_gpupool.client.address import PoolAddress
+from jupyter_gpupool.client.http import Http
+from jupyter_gpupool.client.pool_client import PoolClient
+from jupyter_gpupool.pool.errors import Conflict, NotFound, Unavailable
+from jupyter_gpupool.protocol.api import ReleaseBody
+
+
+async def test_token_goes_into_the_header_alone(address: PoolAddress) -> None:
+    """Never into the URL, where logs would keep it."""
+    seen: list[httpx.Request] = []
+    http = Http(address, transport=httpx.MockTransport(lambda r: _ok(seen, r)))
+    await http.send("GET", "/status")
+    assert seen[0].headers["Authorization"] == "Bearer gpt_secret"
+    assert "gpt_secret" not in str(seen[0].url)
+    await http.close()
+
+
+async def test_broken_post_is_repeated_with_its_key(address: PoolAddress) -> None:
+    """The manager can tell that it is the same request."""
+    keys: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) < 3:
+            raise httpx.ReadError("connection reset")
+        return httpx.Response(200, content=b"{}")
+
+    http = Http(address, transport=httpx.MockTransport(answer))
+    await http.send("POST", "/claims/c-1/release", body=ReleaseBody())
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    await http.close()
+
+
+async def test_different_posts_have_different_keys(address: PoolAddress) -> None:
+    """A second claim is a second claim."""
+    seen: list[httpx.Request] = []
+    http = Http(address, transport=httpx.MockTransport(lambda r: _ok(seen, r)))
+    await http.send("POST", "/x", body=ReleaseBody())
+    await http.send("POST", "/x", body=ReleaseBody())
+    assert len({request.headers["Idempotency-Key"] for request in seen}) == 2
+    await http.close()
+
+
+async def test_refused_connection_is_unavailable_once_patience_ends() -> None:
+    """Nobody listens on port 9: one sentence, no traceback of a library."""
+    http = Http(PoolAddress(url="http://127.0.0.1:9", token="t"))
+    with pytest.raises(Unavailable, match="does not answer"):
+        await http.send("GET", "/status", patience_s=0)
+    await http.close()
+
+
+async def test_what_the_manager_refuses_is_not_repeated(
+    address: PoolAddress, problem: Callable[..., httpx.Response]
+) -> None:
+    """A conflict stays a conflict however often it is asked."""
+    tries: list[int] = []
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        tries.append(1)
+        return problem(409, "conflict")
+
+    http = Http(address, transport=httpx.MockTransport(answer))
+    with pytest.raises(Conflict):
+        await http.send("POST", "/x", body=ReleaseBody())
+    assert len(tries) == 1
+    await http.close()
+
+
+async def test_manager_that_cannot_now_is_asked_again(
+    address: PoolAddress, problem: Callable[..., httpx.Response]
+) -> None:
+    """503 means that nothing was changed: the next try may work."""
+    answers = [problem(503, "unavailable"), httpx.Response(200, content=b"well")]
+    http = Http(address, transport=httpx.MockTransport(lambda _request: answers.pop(0)))
+    assert await http.send("GET", "/status") == b"well"
+    await http.close()
+
+
+async def test_answer_of_another_version_is_a_sentence(address: PoolAddress) -> None:
+    """A body that is no view of ours is no traceback of pydantic."""
+    transport = httpx.MockTransport(lambda _request: httpx.Response(200, json={"odd": 1}))
+    client = PoolClient(address, transport=transport)
+    with pytest.raises(Unavailable, match="StatusView"):
+        await client.status()
+    await client.close()
+
+
+async def test_name_in_a_path_stays_a_name(
+    address: PoolAddress, problem: Callable[..., httpx.Response]
+) -> None:
+    """A claim called ../tokens asks for no token."""
+    seen: list[bytes] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.raw_path)
+        return problem(404, "not-found")
+
+    client = PoolClient(address, transport=httpx.MockTransport(answer))
+    with pytest.raises(NotFound):
+        await client.claim("../tokens")
+    assert seen == [b"/api/v1/claims/%2E%2E%2Ftokens"]
+    await client.close()
+
+
+def _ok(seen: list[httpx.Request], request: httpx.Request) -> httpx.Response:
+    seen.append(request)
+    return httpx.Response(200, content=b"{}")
