@@ -1,0 +1,87 @@
+"""A user's mistake is one line and an exit status, never a traceback."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_pool_that_does_not_answer_is_one_line(run: Run) -> None:
+    """It says where it looked and what to check, and the status is 1."""
+    done = run("status")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "http://127.0.0.1:9" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("no-such-command",),
+        ("status", "--no-such-option"),
+        ("claim", "many"),
+        ("claim", "4-1"),
+        ("claim", "2", "--time-limit", "soon"),
+        ("claim", "2", "--gpu-memory", "much"),
+        ("claim", "2", "--nthreads", "0"),
+        ("scale", "x", "-3"),
+        ("release",),
+        ("release", "x", "--all"),
+        ("token", "create", "--expires", "never"),
+        ("token", "create", "--role", "king"),
+        ("token", "revoke"),
+        ("events", "--limit", "0"),
+    ],
+)
+def test_nonsense_is_refused_before_anybody_is_asked(run: Run, arguments: tuple[str, ...]) -> None:
+    """Status 2, and nothing of Python shows."""
+    done = run(*arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"GPUPOOL_URL": "nonsense", "GPUPOOL_TOKEN": "t"},
+        {"GPUPOOL_URL": "http://127.0.0.1:9"},
+        {"GPUPOOL_URL": "http://127.0.0.1:9", "GPUPOOL_TOKEN_FILE": "/no/such/file"},
+        {"GPUPOOL_URL": "https://127.0.0.1:9", "GPUPOOL_TOKEN": "t", "GPUPOOL_CA": "/no/file"},
+    ],
+)
+def test_unusable_environment_is_one_line(run: Run, environment: dict[str, str]) -> None:
+    """Whatever is wrong with it."""
+    done = run("status", environment=environment)
+    assert done.returncode in (1, 2)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("jupyter gpupool: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("status", "claim", "claims", "release", "scale", "hosts", "devices", "events", "demo"),
+        *("token create", "token list", "token revoke"),
+    ],
+)
+def test_each_command_explains_itself_and_speaks_json(run: Run, command: str) -> None:
+    """Every command that shows something has --json."""
+    done = run(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "--json" in done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """Neither HTTP nor Dask nor pydantic is needed to explain oneself."""
+    script = (
+        "import sys\n"
+        "from jupyter_gpupool.cli.root import run\n"
+        "run(['--help'])\n"
+        "print({'httpx', 'distributed', 'pydantic', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -1,0 +1,71 @@
+"""Words of a user become the body of a request, or one sentence."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jupyter_gpupool.notebook.terms import body_of, bounds_of
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.request import WorkerBounds
+
+
+@pytest.mark.parametrize(
+    ("gpus", "expected"), [(2, (2, 2)), ((1, 4), (1, 4)), (0, (0, 0)), ([1, 2], (1, 2))]
+)
+def test_gpus_are_bounds(gpus: Any, expected: tuple[int, int]) -> None:
+    """A number is both bounds; a pair is the least and the most."""
+    assert bounds_of(gpus) == WorkerBounds(*expected)
+
+
+@pytest.mark.parametrize("gpus", ["2", 0.5, True, None, (1, 2, 3), (4, 1), -1, (1.0, 2), {}])
+def test_nonsense_is_no_number_of_devices(gpus: Any) -> None:
+    """Refused here, before a pool is looked for."""
+    with pytest.raises(BadRequest):
+        bounds_of(gpus)
+
+
+@pytest.mark.parametrize("limit", ["2h", 7200, timedelta(hours=2)])
+def test_durations_are_sent_as_seconds(limit: Any) -> None:
+    """However they are written."""
+    assert body_of(1, {"time_limit": limit}).time_limit_s == 7200
+
+
+def test_sizes_are_sent_as_text() -> None:
+    """Numbers of bytes and words mean the same."""
+    body = body_of(1, {"gpu_memory": 2**30, "memory": "1GiB", "rmm_pool_size": 1024})
+    assert (body.gpu_memory, body.memory, body.rmm_pool_size) == ("1073741824", "1GiB", "1024")
+
+
+def test_modules_to_import_may_be_one_text() -> None:
+    """As on dask-cuda's own command line."""
+    assert body_of(1, {"pre_import": "cupy,cudf"}).pre_import == ("cupy", "cudf")
+
+
+def test_terms_left_out_are_the_managers() -> None:
+    """None is the same as not said."""
+    body = body_of(1, {"name": None, "time_limit": None})  # type: ignore[typeddict-item]
+    assert (body.name, body.time_limit_s) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("terms", "field"),
+    [
+        ({"gpu_memori": "1GiB"}, "gpu_memori"),
+        ({"gpu_memory": "much"}, "gpu_memory"),
+        ({"nthreads": 0}, "nthreads"),
+        ({"nthreads": "many"}, "nthreads"),
+        ({"time_limit": "soon"}, "time_limit"),
+        ({"priority": "highest"}, "priority"),
+        ({"env": {"A=B": "x"}}, "env"),
+        ({"name": "a/b"}, "name"),
+        ({"protocol": "tcp"}, "protocol"),
+        ({"pre_import": 7}, "pre_import"),
+    ],
+)
+def test_wrong_term_is_named(terms: Any, field: str) -> None:
+    """In one line, with the field that is wrong."""
+    with pytest.raises(BadRequest) as refused:
+        body_of(1, terms)
+    assert refused.value.field == field
+    assert "\n" not in str(refused.value)
