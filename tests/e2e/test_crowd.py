@@ -36,7 +36,7 @@ def test_fifty_claims_are_served_in_their_order(pool: RunningPool, crowd: list[s
         assert user.ask("attach", claim_id=claim_id) == claim_id
         assert user.ask("compute", claim_id=claim_id) == 328350
         user.ask("close", claim_id=claim_id)
-        pool.wait_ended(claim_id)
+        pool.end(claim_id)
         left.remove(claim_id)
     pool.wait_free(4)
 

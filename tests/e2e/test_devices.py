@@ -67,13 +67,13 @@ def test_nvml_that_fails_midway_stops_new_leases_only(
     """What runs goes on, nothing new is leased, the host says why; then it works again."""
     first = stub_pool.api.claim(1)
     stub_pool.wait_phase(first, "running")
-    stub_devices.state.fail("NVML_ERROR_UNKNOWN")
+    stub_devices.state.fail()
     eventually(lambda: stub_pool.api.get("/status")["free"] == 0, 15, "nothing is free")
     assert all(d["problem"] for d in stub_pool.api.get("/devices"))
     second = stub_pool.api.claim(1)
     stays(lambda: stub_pool.api.phase(second) == "pending", 1, "it waits")
     assert stub_pool.api.phase(first) == "running"
-    stub_devices.state.fail(None)
+    stub_devices.state.fail(0)
     stub_pool.wait_phase(second, "running", deadline_s=30)
     stub_pool.end(first)
     stub_pool.end(second)
@@ -101,10 +101,10 @@ def test_shuffled_order_moves_no_lease(stub_pool: RunningPool, stub_devices: Stu
 def test_mig_instances_are_devices_of_their_own(make_pool: MakePool, stubs: MakeStubs) -> None:
     """Each has its own memory, is leased alone by its UUID, and its worker computes."""
     found = stubs(1)
-    found.state.with_mig(0, [10 * 2**30, 20 * 2**30])
+    found.state.split(0, instances=2, memory_bytes=3 * 2**30)
     pool = make_pool(found).start()
     devices = pool.api.get("/devices")
-    assert sorted(d["device"]["memory_bytes"] for d in devices) == [10 * 2**30, 20 * 2**30]
+    assert [device["device"]["memory_bytes"] for device in devices] == [3 * 2**30] * 2
     assert all(d["uuid"].startswith("MIG-") for d in devices)
     user = pool.user()
     claim_id = user.ask("claim", gpus=2)
@@ -116,9 +116,7 @@ def test_mig_instances_are_devices_of_their_own(make_pool: MakePool, stubs: Make
 
 def test_missing_nvml_is_simulated_with_a_notice(make_pool: MakePool) -> None:
     """Without being asked for, simulated devices come with one clear sentence."""
-    pool = make_pool(SimulatedDevices(2))
-    pool.devices.agent_options = lambda: ()  # type: ignore[method-assign]
-    pool.start()
+    pool = make_pool(SimulatedDevices(None)).start()
     assert pool.api.get("/status")["simulated"]
     assert "simulated" in (pool.folder / "logs" / "agent.log").read_text()
 

@@ -30,16 +30,18 @@ class TestDevices(Protocol):
 
 
 class SimulatedDevices:
-    """Devices that only our agent knows."""
+    """Devices that only our agents know, of a machine that no other test run simulates."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int | None) -> None:
         self._count = count
+        self._host = uuid4().hex
 
     def environment(self) -> Mapping[str, str]:
         return {}
 
     def agent_options(self) -> tuple[str, ...]:
-        return (f"--simulated={self._count}",)
+        host = f"--simulated-host={self._host}"
+        return (host,) if self._count is None else (host, f"--simulated={self._count}")
 
     def contexts(self) -> dict[str, set[int]]:
         return {}

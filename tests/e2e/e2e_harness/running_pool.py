@@ -4,13 +4,9 @@ Made by the fixtures in conftest.py. Whatever happens, `close` ends every proces
 pool's mark, and a failing wait shows the logs.
 """
 
-import os
-import shutil
 import signal
-import socket
-import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -18,30 +14,10 @@ import httpx
 from .api import Api, Journal
 from .deadlines import eventually
 from .devices import TestDevices
-from .interpreters import Interpreter
-from .processes import Process, carrying, kill_all, process
+from .launching import Launcher, Setup, free_port, tail
+from .processes import Process, carrying
 from .user import User
 from .watchers import Record, Watch, read_records
-
-_KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
-_LOG_TAIL_BYTES = 4000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """How a pool is to be started.
-
-    Attributes:
-        as_uid: Whose processes they are; None is the tests' own user.
-        os_user: Whose processes plain users' workers are; None is the user of the same name.
-    """
-
-    manager_options: tuple[str, ...] = ()
-    agent_options: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    as_uid: int | None = None
-    os_user: str | None = None
-    interpreter: Interpreter = field(default_factory=Interpreter)
 
 
 class RunningPool:
@@ -54,15 +30,11 @@ class RunningPool:
         self.port = free_port()
         self.journal = Journal()
         self.watch = Watch(self.records, devices.contexts)
-        self._popens: list[subprocess.Popen[bytes]] = []
+        self._launcher = Launcher(folder, self.setup)
         self._apis: dict[str, Api] = {}
         self._users: list[User] = []
         self.manager: Process | None = None
         self.agent: Process | None = None
-        for name in ("home", "run", "logs", "config"):
-            (folder / name).mkdir()
-        if self.setup.as_uid is not None:
-            _give(folder, self.setup.as_uid)
 
     # --- start and end
 
@@ -83,7 +55,7 @@ class RunningPool:
         """Start a manager's process and come back at once."""
         options = (f"--port={self.port}", f"--state={self.manager_state}")
         command = ["-m", "jupyter_gpupool.manager", *options, *self.setup.manager_options, *extra]
-        return self._spawn("manager", command, environment)
+        return self._launcher.spawn("manager", command, environment)
 
     def start_agent(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
         """Start an agent and wait until its host is connected."""
@@ -97,7 +69,7 @@ class RunningPool:
         more = (*self.devices.agent_options(), *self.setup.agent_options, *extra)
         command = ["-m", "jupyter_gpupool.agent", *options, *more]
         environment = {"GPUPOOL_TOKEN": self._agent_token(), **environment}
-        return self._spawn("agent", command, {**self.devices.environment(), **environment})
+        return self._launcher.spawn("agent", command, {**self.devices.environment(), **environment})
 
     def close(self) -> None:
         """End everything this pool has started, and only that."""
@@ -106,17 +78,14 @@ class RunningPool:
             user.end()
         for api in self._apis.values():
             api.close()
-        while left := carrying(self.mark):
-            kill_all(left)
-        for popen in self._popens:
-            popen.wait(10)
+        self._launcher.end_all()
 
     # --- places
 
     @property
     def mark(self) -> str:
         """What every process of this pool has in its environment, whoever started it."""
-        return f"GPUPOOL_TEST_POOL={self.folder}"
+        return self._launcher.mark
 
     @property
     def url(self) -> str:
@@ -159,7 +128,7 @@ class RunningPool:
         token.write_text((api or self.api).token)
         place = {"GPUPOOL_URL": self.url, "GPUPOOL_TOKEN_FILE": str(token)}
         log = self.folder / "logs" / f"user-{len(self._users)}.log"
-        self._users.append(User(self._environment(place), log))
+        self._users.append(User(self._launcher.environment(place), log))
         return self._users[-1]
 
     def _agent_token(self) -> str:
@@ -293,7 +262,7 @@ class RunningPool:
         """The ends of all logs."""
         logs = [*(self.folder / "logs").glob("*.log"), *(self.agent_state / "logs").rglob("*.log")]
         newest = sorted(logs, key=lambda path: path.stat().st_mtime)[-8:]
-        return "\n".join(f"--- {path.name}\n{_tail(path)}" for path in newest)
+        return "\n".join(f"--- {path.name}\n{tail(path)}" for path in newest)
 
     # --- private
 
@@ -304,39 +273,6 @@ class RunningPool:
             return httpx.get(f"{self.url}/health", timeout=2, trust_env=False).is_success
         except httpx.TransportError:
             return False
-
-    def _spawn(self, name: str, command: list[str], environment: Mapping[str, str]) -> Process:
-        log = self.folder / "logs" / f"{name}.log"
-        with log.open("ab") as out:
-            popen = subprocess.Popen(
-                [self.setup.interpreter.path, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env=self._environment(environment),
-                cwd=self.folder,
-                start_new_session=True,
-                user=self.setup.as_uid,
-                group=self.setup.as_uid,
-                extra_groups=None if self.setup.as_uid is None else [],
-            )
-        self._popens.append(popen)
-        found = process(popen.pid)
-        assert found is not None, f"{name} has just been started"
-        return found
-
-    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        own = {
-            "GPUPOOL_TEST_POOL": str(self.folder),
-            "HOME": str(self.folder / "home"),
-            "JUPYTER_RUNTIME_DIR": str(self.folder / "run"),
-            "JUPYTER_CONFIG_DIR": str(self.folder / "config"),
-            "XDG_STATE_HOME": str(self.folder / "home" / "state"),
-            "XDG_CACHE_HOME": str(self.folder / "home" / "cache"),
-        }
-        setup = {**self.setup.interpreter.environment, **self.setup.environment}
-        return {**kept, **own, **setup, **more}
 
 
 MakePool = Callable[..., RunningPool]
@@ -367,21 +303,3 @@ def strike(target: Process, number: signal.Signals) -> None:
         assert target.wait_gone(5), f"{target.pid} survives SIGKILL"
     elif number is signal.SIGSTOP:
         eventually(lambda: target.is_stopped or not target.lives, 5, f"{target.pid} is stopped")
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def _give(folder: Path, uid: int) -> None:
-    for path in (folder, *folder.rglob("*")):
-        shutil.chown(path, uid, uid)
-
-
-def _tail(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
-        return file.read().decode(errors="replace")

@@ -1,0 +1,114 @@
+"""Starts a pool's processes with nothing of this machine's in their environment but what they need.
+
+Called by the running pool. Every process carries the pool's mark, and so does all that it starts:
+that is how nothing of a pool outlives its scenario.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .interpreters import Interpreter
+from .processes import Process, carrying, kill_all, process
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
+_LOG_TAIL_BYTES = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """How a pool is to be started.
+
+    Attributes:
+        as_uid: Whose processes they are; None is the tests' own user.
+        os_user: Whose processes plain users' workers are; None is the user of the same name.
+    """
+
+    manager_options: tuple[str, ...] = ()
+    agent_options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    as_uid: int | None = None
+    os_user: str | None = None
+    interpreter: Interpreter = field(default_factory=Interpreter)
+
+
+class Launcher:
+    """Starts processes in one folder, and ends them all."""
+
+    def __init__(self, folder: Path, setup: Setup) -> None:
+        self.folder = folder
+        self.setup = setup
+        self._popens: list[subprocess.Popen[bytes]] = []
+        # Workers of another user have to get through to their claim's folder.
+        folder.chmod(0o711)
+        for name in ("home", "run", "logs", "config"):
+            (folder / name).mkdir()
+        if setup.as_uid is not None:
+            _give(folder, setup.as_uid)
+
+    @property
+    def mark(self) -> str:
+        """What every process of this pool has in its environment, whoever started it."""
+        return f"GPUPOOL_TEST_POOL={self.folder}"
+
+    def spawn(self, name: str, command: list[str], environment: Mapping[str, str]) -> Process:
+        log = self.folder / "logs" / f"{name}.log"
+        with log.open("ab") as out:
+            popen = subprocess.Popen(
+                [self.setup.interpreter.path, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=self.environment(environment),
+                cwd=self.folder,
+                start_new_session=True,
+                user=self.setup.as_uid,
+                group=self.setup.as_uid,
+                extra_groups=None if self.setup.as_uid is None else [],
+            )
+        self._popens.append(popen)
+        found = process(popen.pid)
+        assert found is not None, f"{name} has just been started"
+        return found
+
+    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        own = {
+            "GPUPOOL_TEST_POOL": str(self.folder),
+            "HOME": str(self.folder / "home"),
+            "JUPYTER_RUNTIME_DIR": str(self.folder / "run"),
+            "JUPYTER_CONFIG_DIR": str(self.folder / "config"),
+            "XDG_STATE_HOME": str(self.folder / "home" / "state"),
+            "XDG_CACHE_HOME": str(self.folder / "home" / "cache"),
+        }
+        setup = {**self.setup.interpreter.environment, **self.setup.environment}
+        return {**kept, **own, **setup, **more}
+
+    def end_all(self) -> None:
+        """End everything that carries the mark, and only that."""
+        while left := carrying(self.mark):
+            kill_all(left)
+        for popen in self._popens:
+            popen.wait(10)
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _give(folder: Path, uid: int) -> None:
+    for path in (folder, *folder.rglob("*")):
+        shutil.chown(path, uid, uid)
+
+
+def tail(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
+        return file.read().decode(errors="replace")
