@@ -1,0 +1,164 @@
+"""Claims: ask for one, see it, scale it, give it back, connect to it."""
+
+from functools import partial
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Query, Response
+
+from jupyter_gpupool.manager.auth.caller import no_such, require_owner, require_sight
+from jupyter_gpupool.manager.service.claims import (
+    ReleaseClaim,
+    RequestClaim,
+    ScaleClaim,
+    release_claim,
+    request_claim,
+    scale_claim,
+)
+from jupyter_gpupool.manager.service.records import ClaimRecord
+from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
+from jupyter_gpupool.pool.ids import ClaimId, UserName
+from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.protocol.api import (
+    ClaimBody,
+    ClaimView,
+    ConnectionView,
+    ReleaseBody,
+    ScaleBody,
+)
+
+from . import answers
+from .parts import Once, TheService, UserCaller
+from .problems import CREATED, responses
+from .views import claim_view
+
+router = APIRouter(prefix="/claims", tags=["claims"])
+
+
+@router.post("", status_code=CREATED, response_model=ClaimView, responses=responses(NotFound))
+async def create_claim(
+    body: ClaimBody, caller: UserCaller, once: Once, service: TheService
+) -> Response:
+    """Ask for workers. Starts at once if the pool has room, else waits in line."""
+    if body.gpus_per_worker != 1:
+        raise BadRequest(
+            "This pool grants whole devices, one a worker.",
+            field="gpus_per_worker",
+            hint="Leave gpus_per_worker at 1.",
+        )
+    command = RequestClaim(caller=caller, request=body.to_request(), key=once)
+    claim_id = await service.execute(partial(request_claim, command=command))
+    return answers.one(_view(await find(service, claim_id), service), CREATED)
+
+
+@router.get("", response_model=list[ClaimView], responses=responses())
+async def list_claims(
+    caller: UserCaller,
+    service: TheService,
+    owner: str | None = None,
+    ended: bool = False,  # noqa: FBT001, FBT002 - a query parameter
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """The claims that live, youngest first; with `ended`, also those that ended last."""
+    whose = caller.user if not caller.is_admin else UserName(owner) if owner else None
+    if owner and owner != whose:
+        return answers.many([])
+    await service.waits.refresh()
+    records = [r for r in service.books.claims.values() if r.claim.phase is not Phase.ENDED]
+    records = [r for r in records if whose is None or r.claim.owner == whose]
+    if ended:
+        records += await service.store.ended_claims(whose, limit)
+    records.sort(key=lambda r: (r.claim.created_at, r.claim.id), reverse=True)
+    return answers.many([_view(record, service) for record in records[:limit]])
+
+
+@router.get("/{claim_id}", response_model=ClaimView, responses=responses(NotFound))
+async def get_claim(claim_id: str, caller: UserCaller, service: TheService) -> Response:
+    """One claim, with its leases, and while it waits with its place and the reason."""
+    record = await find(service, ClaimId(claim_id))
+    require_sight(caller, record.claim.owner, f"claim {claim_id}")
+    await service.waits.refresh()
+    return answers.one(_view(await find(service, record.claim.id), service))
+
+
+@router.post("/{claim_id}/scale", response_model=ClaimView, responses=responses(NotFound, Conflict))
+async def scale(
+    claim_id: str, body: ScaleBody, caller: UserCaller, once: Once, service: TheService
+) -> Response:
+    """Want more or fewer workers."""
+    record = await find(service, ClaimId(claim_id))
+    require_sight(caller, record.claim.owner, f"claim {claim_id}")
+    bounds = WorkerBounds(body.workers.min, body.workers.max)
+    command = ScaleClaim(caller=caller, claim_id=record.claim.id, bounds=bounds, key=once)
+    await service.execute(partial(scale_claim, command=command))
+    return answers.one(_view(await find(service, record.claim.id), service))
+
+
+@router.post("/{claim_id}/release", response_model=ClaimView, responses=responses(NotFound))
+async def release(
+    claim_id: str, body: ReleaseBody, caller: UserCaller, once: Once, service: TheService
+) -> Response:
+    """Give a claim back. Releasing again changes nothing."""
+    record = await find(service, ClaimId(claim_id))
+    require_sight(caller, record.claim.owner, f"claim {claim_id}")
+    if not record.claim.is_over:
+        command = ReleaseClaim(
+            caller=caller, claim_id=record.claim.id, reason=body.reason, key=once
+        )
+        await service.execute(partial(release_claim, command=command))
+    return answers.one(_view(await find(service, record.claim.id), service))
+
+
+@router.get(
+    "/{claim_id}/connection",
+    response_model=ConnectionView,
+    responses=responses(NotFound, Conflict),
+)
+async def connection(claim_id: str, caller: UserCaller, service: TheService) -> Response:
+    """What its owner needs to reach its scheduler, and nobody else gets."""
+    record = await find(service, ClaimId(claim_id))
+    require_owner(caller, record.claim.owner, f"claim {claim_id}")
+    return answers.one(_connection_view(record))
+
+
+async def find(service: Service, claim_id: ClaimId) -> ClaimRecord:
+    """A claim from memory, or from the database once it has ended long ago.
+
+    Raises:
+        NotFound: If there is none.
+    """
+    record = service.books.claims.get(claim_id) or await service.store.claim(claim_id)
+    if record is None:
+        raise no_such(f"claim {claim_id}")
+    return record
+
+
+def _view(record: ClaimRecord, service: Service) -> ClaimView:
+    return claim_view(record, service.books, service.waits.of(record.claim.id))
+
+
+def _connection_view(record: ClaimRecord) -> ConnectionView:
+    claim, secrets = record.claim, record.secrets
+    if claim.is_over or secrets is None or claim.scheduler is None:
+        raise Conflict(
+            f"Claim {claim.name} is {claim.phase}: there is nothing to connect to.",
+            hint="" if claim.is_over else "Ask again once it is starting.",
+        )
+    return ConnectionView(
+        scheduler_address=claim.scheduler.address,
+        dashboard_url=_dashboard_url(record),
+        ca=secrets.ca,
+        certificate=secrets.client.certificate,
+        key=secrets.client.key,
+    )
+
+
+def _dashboard_url(record: ClaimRecord) -> str | None:
+    place, secrets = record.claim.scheduler, record.secrets
+    if place is None or secrets is None or place.address is None or place.dashboard_port is None:
+        return None
+    host = urlsplit(place.address).hostname or ""
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"https://{bracketed}:{place.dashboard_port}/{secrets.dashboard_prefix}/status"

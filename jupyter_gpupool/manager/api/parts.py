@@ -1,0 +1,103 @@
+"""What routes need, as types in their signatures: the service, and callers by what they may do."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+from starlette.requests import HTTPConnection
+
+from jupyter_gpupool.manager.auth.caller import Authenticator, Caller, require_role
+from jupyter_gpupool.manager.auth.sessions import Sessions
+from jupyter_gpupool.manager.metrics import Metrics
+from jupyter_gpupool.manager.service.once import OnceKey
+from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.manager.store.sealing import Seal
+from jupyter_gpupool.pool.errors import BadRequest, NotAuthenticated
+from jupyter_gpupool.protocol.api import IDEMPOTENCY_KEY, Role
+
+_MOST_KEY = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Parts:
+    """Everything the routes are given.
+
+    Attributes:
+        asked_s: Monotonic time of the last request of anybody but an agent.
+        is_ending: The manager is on its way down.
+    """
+
+    service: Service
+    authenticator: Authenticator
+    sessions: Sessions
+    seal: Seal
+    metrics: Metrics
+    asked_s: float
+    is_ending: bool = False
+
+
+def get_parts(connection: HTTPConnection) -> Parts:
+    """The parts of the application that serves this connection."""
+    parts: Parts = connection.app.state.parts
+    return parts
+
+
+async def _service(connection: HTTPConnection) -> Service:
+    return get_parts(connection).service
+
+
+async def _parts(connection: HTTPConnection) -> Parts:
+    return get_parts(connection)
+
+
+async def _caller(connection: HTTPConnection) -> Caller:
+    parts = get_parts(connection)
+    scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
+    known = scheme.lower() == "bearer" and bearer
+    caller = await parts.authenticator.authenticate(bearer.strip()) if known else None
+    if caller is None:
+        raise NotAuthenticated(
+            "No token was shown that this manager knows.",
+            hint="Send Authorization: Bearer with a token that is neither expired nor revoked.",
+        )
+    if caller.role is not Role.AGENT:
+        parts.asked_s = parts.service.clock.monotonic()
+    return caller
+
+
+async def _user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return require_role(caller, Role.USER, Role.ADMIN)
+
+
+async def _agent(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return require_role(caller, Role.AGENT)
+
+
+async def _once(
+    request: Request,
+    caller: Annotated[Caller, Depends(_caller)],
+    key: Annotated[str | None, Header(alias=IDEMPOTENCY_KEY)] = None,
+) -> OnceKey | None:
+    if key is None:
+        return None
+    if not key.isprintable() or not 1 <= len(key) <= _MOST_KEY:
+        raise BadRequest(
+            "The idempotency key is not usable.",
+            field=IDEMPOTENCY_KEY,
+            hint=f"Use 1 to {_MOST_KEY} printable characters, best a random UUID.",
+        )
+    asked = request.method.encode() + request.url.path.encode() + b"\n" + await request.body()
+    return OnceKey(user=caller.user, key=key, body=hashlib.sha256(asked).hexdigest())
+
+
+TheService = Annotated[Service, Depends(_service)]
+TheParts = Annotated[Parts, Depends(_parts)]
+AnyCaller = Annotated[Caller, Depends(_caller)]
+"""Whoever shows a token."""
+UserCaller = Annotated[Caller, Depends(_user)]
+"""A user or an admin."""
+AgentCaller = Annotated[Caller, Depends(_agent)]
+"""An agent, and nobody else."""
+Once = Annotated[OnceKey | None, Depends(_once)]
+"""The request's idempotency key, if it has one."""

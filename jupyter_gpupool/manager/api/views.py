@@ -1,0 +1,210 @@
+"""The books as callers are shown them: pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from pydantic import TypeAdapter
+
+from jupyter_gpupool import __version__
+from jupyter_gpupool.manager.auth.caller import Caller, may_see
+from jupyter_gpupool.manager.auth.tokens import TokenRecord
+from jupyter_gpupool.manager.service.books import Books
+from jupyter_gpupool.manager.service.records import ClaimRecord
+from jupyter_gpupool.manager.service.snapshot import free_devices
+from jupyter_gpupool.pool.claim import HOLDING, WAITING, Phase
+from jupyter_gpupool.pool.device import DeviceState, Health
+from jupyter_gpupool.pool.event import Event
+from jupyter_gpupool.pool.host import Host, HostPhase
+from jupyter_gpupool.pool.ids import DeviceUuid, HostId
+from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.protocol.api import (
+    ClaimView,
+    DeviceView,
+    EventView,
+    HostView,
+    LeaseView,
+    StatusView,
+    TokenView,
+    WaitView,
+    Workers,
+)
+from jupyter_gpupool.protocol.link import DeviceReport
+from jupyter_gpupool.scheduling.snapshot import Wait
+
+_CLAIMS = TypeAdapter(Sequence[ClaimView])
+
+
+def claim_view(record: ClaimRecord, books: Books, wait: Wait | None) -> ClaimView:
+    """A claim, with its leases."""
+    claim, place = record.claim, record.claim.scheduler
+    waits = wait is not None and claim.phase in WAITING
+    return ClaimView(
+        id=claim.id,
+        name=claim.name,
+        owner=claim.owner,
+        phase=claim.phase,
+        phase_since=claim.phase_since,
+        reason=claim.reason,
+        workers=Workers(min=claim.bounds.minimum, max=claim.bounds.maximum),
+        model=claim.request.model,
+        priority=claim.request.priority,
+        created_at=claim.created_at,
+        started_at=claim.started_at,
+        expires_at=claim.expires_at,
+        end=claim.end,
+        warning=claim.warning,
+        wait=_wait_view(wait) if wait is not None and waits else None,
+        leases=tuple(_lease_view(lease, books) for lease in books.leases_of(claim.id)),
+        scheduler_host=_host_name(books, place.host_id) if place is not None else None,
+        scheduler_address=place.address if place is not None else None,
+        story=claim.story,
+        seq=books.seq,
+    )
+
+
+def status_view(caller: Caller, books: Books) -> StatusView:
+    """The pool in one look."""
+    here = [host for host in books.hosts.values() if host.phase is not HostPhase.LOST]
+    devices = [device for host in here for device in host.devices]
+    phases = [(r.claim.phase, r.claim.owner) for r in books.claims.values()]
+    return StatusView(
+        version=__version__,
+        user=caller.user,
+        role=caller.role,
+        hosts=len(here),
+        devices=len(devices),
+        free=sum(map(len, free_devices(books).values())),
+        simulated=bool(devices) and all(device.simulated for device in devices),
+        waiting=sum(phase in WAITING for phase, _ in phases),
+        running=sum(phase in HOLDING and phase is not Phase.ENDING for phase, _ in phases),
+        my_claims=sum(o == caller.user and p is not Phase.ENDED for p, o in phases),
+        seq=books.seq,
+    )
+
+
+def host_views(books: Books) -> list[HostView]:
+    """All hosts, by name."""
+    free = free_devices(books)
+    return [
+        HostView(
+            id=host.id,
+            name=host.name,
+            address=host.address,
+            phase=host.phase,
+            since=host.since,
+            cpus=host.cpus,
+            memory_bytes=host.memory_bytes,
+            labels=tuple(sorted(host.labels)),
+            devices=len(host.devices),
+            free=len(free.get(host.id, ())),
+            problem=host.problem,
+        )
+        for host in sorted(books.hosts.values(), key=lambda host: (host.name, host.id))
+    ]
+
+
+def device_views(caller: Caller, books: Books) -> list[DeviceView]:
+    """All devices, by host and index."""
+    free = {d.uuid for devices in free_devices(books).values() for d in devices}
+    leases = {lease.device: lease for lease in books.leases.values()}
+    hosts = sorted(books.hosts.values(), key=lambda host: (host.name, host.id))
+    return [view for host in hosts for view in _devices_of(host, caller, books, leases, free)]
+
+
+def event_view(event: Event) -> EventView:
+    """An event."""
+    return EventView(
+        seq=event.seq,
+        at=event.at,
+        kind=event.kind,
+        reason=event.reason,
+        owner=event.owner,
+        claim_id=event.claim_id,
+        lease_id=event.lease_id,
+        host_id=event.host_id,
+        device=event.device,
+    )
+
+
+def token_view(token: TokenRecord, last_used: Mapping[str, datetime]) -> TokenView:
+    """A token, without its secret."""
+    return TokenView(
+        id=token.id,
+        user=token.user,
+        role=token.role,
+        label=token.label,
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=last_used.get(token.id),
+    )
+
+
+def _wait_view(wait: Wait) -> WaitView:
+    return WaitView(place=wait.place, reason=wait.reason, never=wait.never)
+
+
+def _lease_view(lease: Lease, books: Books) -> LeaseView:
+    host = books.hosts.get(lease.host_id)
+    devices = host.devices if host is not None else ()
+    model = next((d.model for d in devices if d.uuid == lease.device), "")
+    return LeaseView(
+        id=lease.id,
+        phase=lease.phase,
+        host=_host_name(books, lease.host_id),
+        host_id=lease.host_id,
+        device=lease.device,
+        model=model,
+        granted_at=lease.granted_at,
+        reason=lease.reason,
+        restarts=lease.restarts,
+    )
+
+
+def _host_name(books: Books, host_id: HostId) -> str:
+    host = books.hosts.get(host_id)
+    return host_id if host is None else host.name
+
+
+def _devices_of(
+    host: Host,
+    caller: Caller,
+    books: Books,
+    leases: Mapping[DeviceUuid, Lease],
+    free: set[DeviceUuid],
+) -> Iterable[DeviceView]:
+    report = books.reports.get(host.id)
+    entries = {e.device.uuid: e for e in report.devices} if report is not None else {}
+    for device in sorted(host.devices, key=lambda device: device.index):
+        entry = entries.get(device.uuid) or DeviceReport(device=device, state=DeviceState())
+        lease = leases.get(device.uuid)
+        lost = host.phase is HostPhase.LOST
+        yield _device_view(entry, host, lease, _claim_seen(lease, caller, books)).model_copy(
+            update={"free": device.uuid in free} | ({"health": Health.LOST} if lost else {})
+        )
+
+
+def _claim_seen(lease: Lease | None, caller: Caller, books: Books) -> ClaimRecord | None:
+    record = books.claims.get(lease.claim_id) if lease is not None else None
+    return record if record is not None and may_see(caller, record.claim.owner) else None
+
+
+def _device_view(
+    entry: DeviceReport, host: Host, lease: Lease | None, seen: ClaimRecord | None
+) -> DeviceView:
+    state, sample = entry.state, entry.sample
+    return DeviceView(
+        uuid=entry.device.uuid,
+        host=host.name,
+        host_id=host.id,
+        device=entry.device,
+        health=state.health,
+        problem=state.problem,
+        free=False,
+        leased=lease is not None,
+        claim=seen.claim.id if seen is not None else None,
+        owner=seen.claim.owner if seen is not None else None,
+        held_elsewhere=state.held_elsewhere,
+        foreign=state.foreign,
+        utilisation=sample.utilisation if sample is not None else None,
+        memory_used_bytes=sample.memory_used_bytes if sample is not None else None,
+    )

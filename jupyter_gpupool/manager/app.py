@@ -1,0 +1,224 @@
+"""`jupyter gpupool manager` and `python -m jupyter_gpupool.manager`: settings and start, no more.
+
+Every setting may stand in `jupyter_gpupool_config.py` as `c.ManagerApp.name = value`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from copy import deepcopy
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_core.paths import jupyter_config_path, jupyter_runtime_dir
+from traitlets import Bool, Float, Int, Unicode
+from traitlets.config import Application
+
+from jupyter_gpupool import __version__
+from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.pool.units import parse_duration
+
+from .logs import set_up_logs
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .http_server import Tls
+    from .serving import Embedded, Serving
+
+_EMBEDDED_IDLE_S = 600.0
+_ORPHAN_S, _EMBEDDED_ORPHAN_S = 3600.0, 600.0
+
+
+class ManagerApp(Application):
+    """Decides who gets which devices, and keeps the books of the pool."""
+
+    name = "jupyter-gpupool-manager"
+    description = "The pool's manager: claims, leases, hosts and events of one pool of GPUs."
+    version = __version__
+
+    ip = Unicode(
+        "127.0.0.1",
+        help="IP address to listen on. Anything but loopback needs certfile and keyfile, for"
+        " tokens travel in every request. Default: 127.0.0.1, this machine alone.",
+    ).tag(config=True)
+    port = Int(
+        7866,
+        help="TCP port to listen on; 0 takes any free one. An embedded manager takes the port it"
+        " had last, else any. Default: 7866.",
+    ).tag(config=True)
+    state_folder = Unicode(
+        help="Folder of the database, keys and first token; private, on a local disk that honours"
+        " fsync. Default: /var/lib/gpupool/manager for root, else gpupool/manager in"
+        " XDG_STATE_HOME."
+    ).tag(config=True)
+    database_url = Unicode(
+        help="SQLAlchemy URL of the database, such as postgresql+psycopg://… with credentials from"
+        " the environment. Default: empty, a SQLite file in the state folder."
+    ).tag(config=True)
+    certfile = Unicode(
+        help="PEM file with the certificate (chain) for TLS. Default: empty, no TLS."
+    ).tag(config=True)
+    keyfile = Unicode(help="PEM file with the key of certfile. Default: empty.").tag(config=True)
+    host_lost_after_s = Float(
+        30.0,
+        help="Seconds of silence after which a host is lost and its leases are given up. Shorter"
+        " frees claims from dead hosts sooner, longer forgives slow networks. Default: 30.",
+    ).tag(config=True)
+    longest_life = Unicode(
+        "30d",
+        help="How long a claim may live at most, such as 12h or 30d; also the life of its"
+        " certificates. Default: 30d.",
+    ).tag(config=True)
+    orphan_after_s = Float(
+        allow_none=True,
+        default_value=None,
+        help="Seconds after which an agent that does not hear the manager ends its claims and"
+        " itself. Longer survives longer outages. Default: None, 3600, embedded 600.",
+    ).tag(config=True)
+    retention = Unicode(
+        "30d",
+        help="How long ended claims and events are kept, such as 30d. Longer costs disk alone."
+        " Default: 30d.",
+    ).tag(config=True)
+    run_as_users = Bool(
+        True,
+        help="Run each claim as its owner's operating system user; false runs all as the agent's"
+        " own user. Embedded managers always use the latter. Default: true.",
+    ).tag(config=True)
+    embedded = Bool(
+        False,
+        help="Be one user's own pool on this machine: write the runtime file, keep an agent, end"
+        " when unused. Default: false.",
+    ).tag(config=True)
+    runtime_file = Unicode(
+        help="File by which clients find an embedded pool. Default: gpupool.json in the Jupyter"
+        " runtime folder."
+    ).tag(config=True)
+    agent_state_folder = Unicode(
+        help="State folder of an embedded manager's agent. Default: agent, beside the manager's."
+    ).tag(config=True)
+    simulated = Int(
+        allow_none=True,
+        default_value=None,
+        help="How many simulated devices an embedded manager's agent has. Default: None, real"
+        " devices, or simulated ones where there are none.",
+    ).tag(config=True)
+    stop_all_on_exit = Bool(
+        False,
+        help="On SIGTERM an embedded manager ends all claims and its agent first, for up to 20"
+        " seconds. Default: false, what runs lives on.",
+    ).tag(config=True)
+    idle_exit_after_s = Float(
+        _EMBEDDED_IDLE_S,
+        help="Seconds without claims and requests after which an embedded manager ends; 0 never."
+        " The next use starts it again in about a second. Default: 600.",
+    ).tag(config=True)
+
+    aliases: dict[Any, Any] = {
+        "ip": "ManagerApp.ip",
+        "port": "ManagerApp.port",
+        "state": "ManagerApp.state_folder",
+        "database": "ManagerApp.database_url",
+        "certfile": "ManagerApp.certfile",
+        "keyfile": "ManagerApp.keyfile",
+        "runtime-file": "ManagerApp.runtime_file",
+        "agent-state": "ManagerApp.agent_state_folder",
+        "simulated": "ManagerApp.simulated",
+        "idle-exit-after": "ManagerApp.idle_exit_after_s",
+        "log-level": "Application.log_level",
+    }
+    flags: dict[Any, Any] = {
+        "embedded": ({"ManagerApp": {"embedded": True}}, "Be one user's own pool."),
+        "stop-all-on-exit": (
+            {"ManagerApp": {"stop_all_on_exit": True}},
+            "End all claims and the agent on SIGTERM.",
+        ),
+    }
+
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the command line, then the configuration file, then the command line again."""
+        self.parse_command_line(argv)
+        command_line = deepcopy(self.config)
+        self.load_config_file("jupyter_gpupool_config", jupyter_config_path()[::-1])
+        self.update_config(command_line)
+
+    def start(self) -> None:
+        """Run until told to stop; what cannot start says so in one sentence."""
+        set_up_logs(str(self.log_level) if isinstance(self.log_level, str) else "INFO")
+        try:
+            self._run()
+        except PoolError as error:
+            sys.stderr.write(f"{error}\n")
+            self.exit(1)
+
+    def _run(self) -> None:
+        from .serving import serve  # noqa: PLC0415 - `--help` needs none of the service
+
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(serve(self._serving()))
+
+    def _serving(self) -> Serving:
+        from .serving import Serving  # noqa: PLC0415 - as above
+
+        state = Path(self.state_folder) if self.state_folder else default_state_folder()
+        return Serving(
+            ip=self.ip,
+            port=self._port(),
+            state=state,
+            settings=self._settings(),
+            database_url=self.database_url or None,
+            tls=self._tls(),
+            embedded=self._embedded(state) if self.embedded else None,
+            idle_exit_after_s=(self.idle_exit_after_s or None) if self.embedded else None,
+        )
+
+    def _port(self) -> int:
+        chosen = "port" in self.config.get("ManagerApp", {})
+        return self.port if chosen or not self.embedded else 0
+
+    def _settings(self) -> Settings:
+        default_orphan_s = _EMBEDDED_ORPHAN_S if self.embedded else _ORPHAN_S
+        return Settings(
+            host_lost_after_s=self.host_lost_after_s,
+            longest_life=parse_duration(self.longest_life, field="longest_life"),
+            orphan_after_s=self.orphan_after_s or default_orphan_s,
+            retention=parse_duration(self.retention, field="retention"),
+            run_as_users=self.run_as_users and not self.embedded,
+        )
+
+    def _tls(self) -> Tls | None:
+        from .http_server import Tls  # noqa: PLC0415 - as above
+
+        if not self.certfile and not self.keyfile:
+            return None
+        return Tls(certfile=Path(self.certfile), keyfile=Path(self.keyfile or self.certfile))
+
+    def _embedded(self, state: Path) -> Embedded:
+        from .serving import Embedded  # noqa: PLC0415 - as above
+
+        runtime_file = self.runtime_file or f"{jupyter_runtime_dir()}/gpupool.json"
+        return Embedded(
+            runtime_file=Path(runtime_file),
+            agent_state=Path(self.agent_state_folder or state.parent / "agent"),
+            simulated=self.simulated,
+            stop_all_on_exit=self.stop_all_on_exit,
+        )
+
+
+def default_state_folder() -> Path:
+    """Where a manager keeps its state unless told otherwise."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/gpupool/manager")
+    home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(home).expanduser() / "gpupool" / "manager"
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - a faster loop where it is installed
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

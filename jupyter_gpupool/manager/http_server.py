@@ -1,0 +1,162 @@
+"""The socket and the HTTP server on it.
+
+The socket is bound before anything else is opened, so that a port in use costs one sentence.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from jupyter_gpupool.pool.errors import BadRequest, Unavailable
+
+_GRACE_S = 3
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """The manager's certificate and key, as PEM files."""
+
+    certfile: Path
+    keyfile: Path
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signals and without waking ten times a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.stopping = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are ours."""
+        yield
+
+    async def main_loop(self) -> None:
+        """Wait for the end."""
+        await self.stopping.wait()
+
+
+class HttpServer:
+    """One listening socket; serves an application between `start` and `stop`."""
+
+    def __init__(self, listening: socket.socket, tls: Tls | None) -> None:
+        self._socket = listening
+        self._tls = tls
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.port: int = listening.getsockname()[1]
+
+    @classmethod
+    def bind(cls, ip: str, port: int, tls: Tls | None, *, may_choose: bool) -> "HttpServer":
+        """Take the port; `may_choose` takes any other if it is in use.
+
+        Raises:
+            BadRequest: If this address may not be listened on so.
+            Unavailable: If the port is in use or not allowed.
+        """
+        check_address(ip, tls)
+        try:
+            return cls(_listen(ip, port), tls)
+        except OSError as error:
+            if may_choose and port:
+                return cls.bind(ip, 0, tls, may_choose=False)
+            raise Unavailable(
+                f"The manager cannot listen on {ip} port {port}: {error.strerror}.",
+                hint="Stop what uses it, or choose another port with --port.",
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        ip = self._socket.getsockname()[0]
+        host = f"[{ip}]" if ":" in ip else ip
+        return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
+
+    async def start(self, app: ASGIApp) -> None:
+        """Serve, and return once requests are answered."""
+        config = uvicorn.Config(
+            app,
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=_GRACE_S,
+            ssl_certfile=self._tls.certfile if self._tls else None,
+            ssl_keyfile=self._tls.keyfile if self._tls else None,
+        )
+        self._server = _Server(config)
+        self._task = asyncio.create_task(self._server.serve([self._socket]), name="gpupool-http")
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.001)
+
+    async def stop(self) -> None:
+        """Answer what was asked, then hang up."""
+        if self._server is not None and self._task is not None:
+            self._server.stopping.set()
+            await self._task
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._socket.close()
+
+
+def check_address(ip: str, tls: Tls | None) -> None:
+    """Refuse to send tokens over a network in the clear.
+
+    Raises:
+        BadRequest: If the address is none, is open to others without TLS, or TLS cannot work.
+    """
+    try:
+        is_loopback = ipaddress.ip_address(ip).is_loopback
+    except ValueError as error:
+        raise BadRequest(
+            f"{ip!r} is no IP address to listen on.", field="ip", hint="Use 127.0.0.1 or 0.0.0.0."
+        ) from error
+    if tls is None and not is_loopback:
+        raise BadRequest(
+            f"The manager does not listen on {ip} without TLS.",
+            field="certfile",
+            hint="Give --certfile and --keyfile, or listen on 127.0.0.1.",
+        )
+    if tls is not None:
+        _check_tls(tls)
+
+
+def _check_tls(tls: Tls) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certfile, tls.keyfile)
+    except (OSError, ssl.SSLError) as error:
+        raise BadRequest(
+            f"The certificate {tls.certfile} with the key {tls.keyfile} cannot be used:"
+            f" {error.strerror or error}.",
+            field="certfile",
+            hint="Give PEM files that belong together and that the manager may read.",
+        ) from error
+
+
+def _listen(ip: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((ip, port))
+        listening.listen(_BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening

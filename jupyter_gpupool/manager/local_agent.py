@@ -1,0 +1,140 @@
+"""The embedded pool's own agent: kept alive on this machine, in a session of its own.
+
+It outlives a manager that is killed, and the next manager finds it by its lock; so it is started
+only while no agent holds its state folder.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOG = logging.getLogger(__name__)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_LOOK_EVERY_S = 2.0
+_WELL_AFTER_S = 60.0
+_STOP_WITHIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCommand:
+    """How to start the agent.
+
+    Attributes:
+        simulated: How many simulated devices; None lets it look for real ones.
+        log: File that takes its output.
+    """
+
+    url: str
+    state: Path
+    simulated: int | None
+    log: Path
+
+    def argv(self) -> list[str]:
+        """Its command line, which holds no secret."""
+        simulated = [] if self.simulated is None else [f"--simulated={self.simulated}"]
+        own = ["-m", "jupyter_gpupool.agent", f"--join={self.url}", f"--state={self.state}"]
+        return [sys.executable, *own, *simulated]
+
+
+class LocalAgent:
+    """Keeps one agent running."""
+
+    def __init__(self, command: AgentCommand, token: str) -> None:
+        self._command = command
+        self._token = token
+        self._task: asyncio.Task[None] | None = None
+        self._process: Process | None = None
+
+    def start(self, *, replace: bool) -> None:
+        """Begin. `replace` ends an agent that an earlier manager left at another address."""
+        if replace:
+            _signal_holder(self._command.state)
+        self._task = asyncio.create_task(self._keep(), name="gpupool-local-agent")
+
+    async def stop(self) -> None:
+        """End the agent, also one that an earlier manager left; what it started lives on."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        _signal_holder(self._command.state)
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+            await self._wait_for_end(self._process)
+
+    async def _keep(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            if is_held(self._command.state):
+                await asyncio.sleep(_LOOK_EVERY_S)
+                continue
+            loop = asyncio.get_running_loop()
+            started_s = loop.time()
+            self._process = await self._spawn()
+            status = await self._process.wait()
+            ran_s = loop.time() - started_s
+            pause_s = (
+                _FIRST_PAUSE_S if ran_s > _WELL_AFTER_S else min(pause_s * 2, _LONGEST_PAUSE_S)
+            )
+            _LOG.warning("The agent ended with %s; see %s", status, self._command.log)
+            await asyncio.sleep(pause_s)
+
+    async def _spawn(self) -> Process:
+        self._command.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        log = os.open(self._command.log, flags, 0o600)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self._command.argv(),
+                env=_environment(self._token),
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+
+    @staticmethod
+    async def _wait_for_end(process: Process) -> None:
+        try:
+            async with asyncio.timeout(_STOP_WITHIN_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def is_held(state: Path) -> bool:
+    """Whether an agent holds this state folder."""
+    try:
+        lock = os.open(state / "agent.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _signal_holder(state: Path) -> None:
+    # The lock is only held by a living agent, so its pid in the file is true.
+    with contextlib.suppress(OSError, ValueError):
+        if is_held(state):
+            os.kill(int((state / "agent.lock").read_text().split()[0]), signal.SIGTERM)
+
+
+def _environment(token: str) -> Mapping[str, str]:
+    return os.environ | {"GPUPOOL_TOKEN": token}

@@ -1,0 +1,28 @@
+"""Tokens the manager makes for itself: the first admin's, the embedded user's and agent's.
+
+Each lies in a 0600 file of the state folder and is used again as long as it is valid.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from jupyter_gpupool.pool.ids import UserName
+from jupyter_gpupool.protocol.api import Role
+
+from .api.parts import Parts
+from .auth.caller import Caller
+from .private_files import read_private, write_private
+from .service.tokens import MakeToken, make_token
+
+
+async def ensure_token(parts: Parts, path: Path, user: UserName, role: Role) -> str:
+    """The token in this file, made anew unless it is this user's and still valid."""
+    kept = read_private(path)
+    caller = await parts.authenticator.authenticate(kept) if kept else None
+    if caller is not None and (caller.user, caller.role) == (user, role):
+        return kept
+    itself = Caller(user=UserName("manager"), role=Role.ADMIN, credential_id="")
+    command = MakeToken(caller=itself, user=user, role=role, label=f"{path.name} of the manager")
+    made = await parts.service.execute(partial(make_token, command=command, seal=parts.seal))
+    write_private(path, made.secret)
+    return made.secret

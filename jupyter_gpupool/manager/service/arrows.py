@@ -1,0 +1,67 @@
+"""Taking a claim along an arrow of its state machine, with everything that follows from it.
+
+Called by every command that changes a claim; nothing else calls `pool.claim.step`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jupyter_gpupool.pool.claim import Claim, Effect, Phase, step
+from jupyter_gpupool.pool.claim_events import AllFreed, ClaimEvent
+from jupyter_gpupool.pool.host import HostPhase
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.pool.lease import Lease, LeasePhase
+
+from .unit import UnitOfWork
+
+
+def take(unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent) -> Claim:
+    """Take one arrow and do what it asks for.
+
+    Raises:
+        ImpossibleTransition: If the claim's phase has no such arrow.
+    """
+    record = unit.claims[claim_id]
+    taken = step(record.claim, event, unit.now)
+    unit.put_claim(replace(record, claim=taken.claim))
+    unit.record(taken.kind, taken.reason, owner=taken.claim.owner, claim_id=claim_id)
+    if Effect.END_LEASES in taken.effects:
+        end_leases(unit, unit.leases_of(claim_id), taken.reason)
+    unit.replan = unit.replan or Effect.REPLAN in taken.effects
+    return taken.claim
+
+
+def end_leases(unit: UnitOfWork, leases: Iterable[Lease], reason: str) -> None:
+    """The workers of these leases have to go now."""
+    for lease in leases:
+        if lease.phase is not LeasePhase.ENDING:
+            unit.put_lease(lease.moved(LeasePhase.ENDING, reason, unit.now))
+
+
+def settle(unit: UnitOfWork, claim_id: ClaimId) -> None:
+    """End a claim that is ending, if nothing of it is left anywhere."""
+    claim = unit.claims[claim_id].claim
+    if claim.phase is Phase.ENDING and _nothing_left(unit, claim):
+        take(unit, claim_id, AllFreed(reason="Nothing of it runs any more."))
+
+
+def _nothing_left(unit: UnitOfWork, claim: Claim) -> bool:
+    if any(unit.leases_of(claim.id)) or _is_reported(unit, claim.id):
+        return False
+    return claim.scheduler is None or _scheduler_is_gone(unit, claim.id, claim.scheduler.host_id)
+
+
+def _is_reported(unit: UnitOfWork, claim_id: ClaimId) -> bool:
+    return any(
+        any(scheduler.claim_id == claim_id for scheduler in report.schedulers)
+        or any(worker.claim_id == claim_id for worker in report.workers)
+        for report in unit.reports.values()
+    )
+
+
+def _scheduler_is_gone(unit: UnitOfWork, claim_id: ClaimId, host_id: HostId) -> bool:
+    host, report = unit.hosts.get(host_id), unit.reports.get(host_id)
+    if host is None or host.phase is HostPhase.LOST:
+        return True
+    outbox = unit.moment.outboxes.of(host_id)
+    return report is not None and outbox.is_dropped(claim_id, report.generation)

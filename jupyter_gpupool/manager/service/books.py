@@ -1,0 +1,94 @@
+"""All the manager knows, in memory: a cache of the database, plus what hosts last said.
+
+Only `UnitOfWork.merge` writes here, and only after the commit. Everybody may read.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from jupyter_gpupool.manager.auth.tokens import TokenRecord
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
+from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.protocol.link import HostReport
+
+from .records import ClaimRecord, OnceRecord, UserRecord
+
+_ENDED_KEPT = 500
+OnceKey = tuple[UserName, str]
+_K = TypeVar("_K")
+
+
+class Books:
+    """Claims that live and the last that ended, leases that hold a device, hosts, tokens, users.
+
+    Attributes:
+        reports: The last report of each host that is connected or silent; never stored.
+        failures: Monotonic times at which workers of a claim were given up; never stored.
+        seq: The last event's position.
+    """
+
+    def __init__(self) -> None:
+        self.claims: dict[ClaimId, ClaimRecord] = {}
+        self.leases: dict[LeaseId, Lease] = {}
+        self.hosts: dict[HostId, Host] = {}
+        self.reports: dict[HostId, HostReport] = {}
+        self.tokens: dict[str, TokenRecord] = {}
+        self.users: dict[UserName, UserRecord] = {}
+        self.once: dict[OnceKey, OnceRecord] = {}
+        self.failures: dict[ClaimId, tuple[float, ...]] = {}
+        self.seq = 0
+        self.tokens_by_digest: dict[str, TokenRecord] = {}
+        self._by_claim: dict[ClaimId, dict[LeaseId, None]] = {}
+        self._by_host: dict[HostId, dict[LeaseId, None]] = {}
+        self._placed: dict[ClaimId, None] = {}
+        self._ended: deque[ClaimId] = deque()
+
+    def leases_of(self, claim_id: ClaimId) -> Iterator[Lease]:
+        """The leases of a claim that hold a device, oldest first."""
+        return (self.leases[lease_id] for lease_id in self._by_claim.get(claim_id, ()))
+
+    def leases_on(self, host_id: HostId) -> Iterator[Lease]:
+        """The leases that hold a device of this host."""
+        return (self.leases[lease_id] for lease_id in self._by_host.get(host_id, ()))
+
+    def placed(self) -> Iterator[ClaimRecord]:
+        """The claims of which something may run somewhere."""
+        return (self.claims[claim_id] for claim_id in self._placed)
+
+    def index_leases(self, leases: Iterable[Lease], gone: Iterable[Lease]) -> None:
+        """Keep the ways to find leases true after these were written and those removed."""
+        for lease in leases:
+            self._by_claim.setdefault(lease.claim_id, {})[lease.id] = None
+            self._by_host.setdefault(lease.host_id, {})[lease.id] = None
+        for lease in gone:
+            _drop(self._by_claim, lease.claim_id, lease.id)
+            _drop(self._by_host, lease.host_id, lease.id)
+
+    def index_claims(self, records: Iterable[ClaimRecord]) -> None:
+        """Keep the ways to find claims true, and forget the oldest of those that ended."""
+        for record in records:
+            claim = record.claim
+            if record.is_placed:
+                self._placed[claim.id] = None
+            else:
+                self._placed.pop(claim.id, None)
+            if claim.phase is Phase.ENDED:
+                self._ended.append(claim.id)
+                self.failures.pop(claim.id, None)
+        while len(self._ended) > _ENDED_KEPT:
+            self.claims.pop(self._ended.popleft(), None)
+
+    def index_tokens(self) -> None:
+        """Keep the way to find a token by its hash true."""
+        self.tokens_by_digest = {token.digest: token for token in self.tokens.values()}
+
+
+def _drop(index: dict[_K, dict[LeaseId, None]], key: _K, lease_id: LeaseId) -> None:
+    found = index.get(key)
+    if found is not None:
+        found.pop(lease_id, None)
+        if not found:
+            del index[key]

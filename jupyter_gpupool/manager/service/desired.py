@@ -1,0 +1,101 @@
+"""What should run on one host, derived from the books: pure, and whole each time.
+
+Called by the service after each commit for every host it may concern.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from jupyter_gpupool.manager.certificates import ClaimSecrets, Party
+from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.ids import HostId, UserName
+from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.protocol.link import (
+    TlsCredentials,
+    WantedClaim,
+    WantedScheduler,
+    WantedWorker,
+)
+
+from .books import Books
+from .records import ClaimRecord
+from .unit import UnitOfWork
+
+_RUNS = (Phase.STARTING, Phase.RUNNING)
+_STAYS = (LeasePhase.GRANTED, LeasePhase.RUNNING, LeasePhase.RETIRING)
+
+
+def desired_for(
+    host_id: HostId, view: Books | UnitOfWork, *, run_as_users: bool
+) -> tuple[WantedClaim, ...]:
+    """All claims with a scheduler or a worker on this host, in a fixed order."""
+    records = sorted(view.placed(), key=lambda record: record.claim.id)
+    return tuple(_wanted(host_id, view, records, run_as_users=run_as_users))
+
+
+def excess(claim: Claim, leases: Iterable[Lease]) -> int:
+    """How many workers a claim has beyond its bounds, those on their way out included."""
+    return sum(lease.phase in _STAYS for lease in leases) - claim.bounds.maximum
+
+
+def _wanted(
+    host_id: HostId,
+    view: Books | UnitOfWork,
+    records: list[ClaimRecord],
+    *,
+    run_as_users: bool,
+) -> Iterator[WantedClaim]:
+    for record in records:
+        claim, place = record.claim, record.claim.scheduler
+        if claim.phase not in _RUNS or place is None or record.secrets is None:
+            continue
+        leases = [lease for lease in view.leases_of(claim.id) if lease.phase in _STAYS]
+        here = sorted((lease for lease in leases if lease.host_id == host_id), key=lambda x: x.id)
+        if here or place.host_id == host_id:
+            user = _os_user(view, claim.owner) if run_as_users else None
+            yield _wanted_claim(
+                record, record.secrets, here, user, _scheduler(record, host_id, leases)
+            )
+
+
+def _scheduler(record: ClaimRecord, host_id: HostId, leases: list[Lease]) -> WantedScheduler | None:
+    claim, secrets = record.claim, record.secrets
+    if claim.scheduler is None or claim.scheduler.host_id != host_id or secrets is None:
+        return None
+    return WantedScheduler(
+        credentials=_credentials(secrets, secrets.scheduler),
+        dashboard_prefix=secrets.dashboard_prefix,
+        keep_workers=claim.bounds.maximum if excess(claim, leases) > 0 else None,
+    )
+
+
+def _wanted_claim(
+    record: ClaimRecord,
+    secrets: ClaimSecrets,
+    here: list[Lease],
+    os_user: str | None,
+    scheduler: WantedScheduler | None,
+) -> WantedClaim:
+    claim = record.claim
+    assert claim.scheduler is not None, "the caller checked it"
+    return WantedClaim(
+        claim_id=claim.id,
+        start=record.start,
+        owner=claim.owner,
+        os_user=os_user,
+        environment=claim.request.environment,
+        options=claim.request.options,
+        env=dict(claim.request.env),
+        scheduler=scheduler,
+        scheduler_address=None if scheduler is not None else claim.scheduler.address,
+        worker_credentials=_credentials(secrets, secrets.worker),
+        workers=tuple(WantedWorker(lease_id=x.id, device=x.device) for x in here),
+    )
+
+
+def _credentials(secrets: ClaimSecrets, party: Party) -> TlsCredentials:
+    return TlsCredentials(ca=secrets.ca, certificate=party.certificate, key=party.key)
+
+
+def _os_user(view: Books | UnitOfWork, owner: UserName) -> str:
+    user = view.users.get(owner)
+    return owner if user is None or user.os_user is None else user.os_user

@@ -1,0 +1,176 @@
+"""What hosts do to the books, one function a command: join, report, fall silent, be lost.
+
+Called by the link with every report, and by the timers.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, StartFailed, WorkersChanged
+from jupyter_gpupool.pool.device import DeviceState, Health
+from jupyter_gpupool.pool.event import EventKind
+from jupyter_gpupool.pool.host import Host, HostPhase
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.protocol.link import HostReport
+
+from .arrows import settle, take
+from .digest import LeaseChange, claim_events, lease_changes
+from .snapshot import FAILURE_WINDOW_S, free_devices
+from .unit import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSaid:
+    """A host's report. `joins` marks the first one on a connection."""
+
+    report: HostReport
+    joins: bool = False
+
+
+def host_said(unit: UnitOfWork, command: HostSaid) -> None:
+    """Take a report into the books, with all it means for leases and claims."""
+    report = command.report
+    before = unit.hosts.get(report.host_id)
+    if before is None or (before.phase is not HostPhase.CONNECTED and not command.joins):
+        if not command.joins:
+            return  # a late word of a connection that is gone
+    free_before = free_devices(unit).get(report.host_id)
+    unit.reports[report.host_id] = report
+    _keep_host(unit, before, report, joins=command.joins)
+    _tell_of_devices(unit, before, report)
+    changes = _move_leases(unit, report)
+    _move_claims(unit, report, changes)
+    if free_devices(unit).get(report.host_id) != free_before:
+        unit.replan = True
+
+
+def host_silent(unit: UnitOfWork, host_id: HostId) -> None:
+    """Its agent's link is down; what runs there is assumed to run on."""
+    host = unit.hosts.get(host_id)
+    if host is not None and host.phase is HostPhase.CONNECTED:
+        unit.hosts[host_id] = replace(host, phase=HostPhase.SILENT, since=unit.now)
+        reason = f"Host {host.name} does not answer; what runs there is assumed to run on."
+        unit.record(EventKind.HOST_SILENT, reason, host_id=host_id)
+        unit.replan = True
+
+
+def host_lost(unit: UnitOfWork, host_id: HostId) -> None:
+    """It was silent for too long: its leases are given up, and claims go on without it."""
+    host = unit.hosts.get(host_id)
+    if host is None or host.phase is not HostPhase.SILENT:
+        return
+    unit.hosts[host_id] = replace(host, phase=HostPhase.LOST, since=unit.now)
+    del unit.reports[host_id]
+    reason = f"Host {host.name} is lost: it did not answer for too long."
+    unit.record(EventKind.HOST_LOST, reason, host_id=host_id)
+    lost = list(unit.leases_on(host_id))
+    for lease in lost:
+        unit.put_lease(lease.moved(LeasePhase.ENDED, reason, unit.now))
+    ids = {lease.claim_id for lease in lost}
+    ids |= {r.claim.id for r in unit.placed() if _is_placed_on(r.claim, host_id)}
+    for claim_id in sorted(ids):
+        _lose(unit, unit.claims[claim_id].claim, host_id, reason)
+        settle(unit, claim_id)
+    unit.replan = True
+
+
+def _keep_host(unit: UnitOfWork, before: Host | None, report: HostReport, *, joins: bool) -> None:
+    same = before is not None and before.phase is HostPhase.CONNECTED
+    after = Host(
+        id=report.host_id,
+        name=report.name,
+        address=report.address,
+        phase=HostPhase.CONNECTED,
+        since=before.since if before is not None and same else unit.now,
+        cpus=report.cpus,
+        memory_bytes=report.memory_bytes,
+        labels=frozenset(report.labels),
+        devices=tuple(entry.device for entry in report.devices),
+        states=tuple((entry.device.uuid, entry.state) for entry in report.devices),
+        problem=report.problem,
+    )
+    if after != before:
+        unit.hosts[report.host_id] = after
+    if joins and not same:
+        joined = f"Host {report.name} joined with {plural(len(report.devices), 'device')}."
+        unit.record(EventKind.HOST_JOINED, joined, host_id=report.host_id)
+        unit.replan = True
+
+
+def _tell_of_devices(unit: UnitOfWork, before: Host | None, report: HostReport) -> None:
+    known = dict(before.states) if before is not None else {}
+    for entry in report.devices:
+        uuid, state = entry.device.uuid, entry.state
+        was = known.get(uuid, DeviceState())
+        if was.health is state.health:
+            continue
+        if state.health is Health.HEALTHY:
+            reason, kind = "Its problem is gone.", EventKind.DEVICE_CLEARED
+        else:
+            reason, kind = state.problem or "It is not well.", EventKind.DEVICE_QUARANTINED
+        text = f"Device {uuid} of {report.name}: {reason}"
+        unit.record(kind, text, host_id=report.host_id, device=uuid)
+
+
+def _move_leases(unit: UnitOfWork, report: HostReport) -> dict[ClaimId, list[LeaseChange]]:
+    outbox = unit.moment.outboxes.of(report.host_id)
+    changes: dict[ClaimId, list[LeaseChange]] = defaultdict(list)
+    for change in list(lease_changes(report, unit.leases_on(report.host_id), outbox)):
+        lease = unit.leases[change.lease_id]
+        moved = lease.moved(change.phase, change.reason, unit.now)
+        unit.put_lease(replace(moved, restarts=change.restarts))
+        changes[lease.claim_id].append(change)
+        unit.replan = unit.replan or not moved.counts
+        if change.failed:
+            _count_failure(unit, lease.claim_id)
+    return changes
+
+
+def _count_failure(unit: UnitOfWork, claim_id: ClaimId) -> None:
+    now = unit.moment.monotonic_s
+    recent = [t for t in unit.failures.get(claim_id) or () if now - t < FAILURE_WINDOW_S]
+    unit.failures[claim_id] = (*recent, now)
+
+
+def _move_claims(
+    unit: UnitOfWork, report: HostReport, changes: dict[ClaimId, list[LeaseChange]]
+) -> None:
+    schedulers = {}
+    for scheduler in report.schedulers:
+        record = unit.claims.get(scheduler.claim_id)
+        if record is not None and scheduler.start == record.start:
+            schedulers[scheduler.claim_id] = scheduler
+    here = {r.claim.id for r in unit.placed() if _is_placed_on(r.claim, report.host_id)}
+    for claim_id in sorted(here | changes.keys() | _ending_with_traces(unit)):
+        record = unit.claims[claim_id]
+        told = schedulers.get(claim_id) if claim_id in here else None
+        leases = list(unit.leases_of(claim_id))
+        for event in list(claim_events(record, leases, changes.get(claim_id, []), told)):
+            take(unit, claim_id, event)
+        settle(unit, claim_id)
+
+
+def _ending_with_traces(unit: UnitOfWork) -> set[ClaimId]:
+    return {r.claim.id for r in unit.placed() if r.claim.phase is Phase.ENDING}
+
+
+def _is_placed_on(claim: Claim, host_id: HostId) -> bool:
+    return claim.scheduler is not None and claim.scheduler.host_id == host_id
+
+
+def _lose(unit: UnitOfWork, claim: Claim, host_id: HostId, reason: str) -> None:
+    with_scheduler = _is_placed_on(claim, host_id)
+    if claim.phase is Phase.RUNNING and with_scheduler:
+        take(unit, claim.id, EndAsked(kind=EndKind.FAILED, reason=f"Scheduler lost: {reason}"))
+    elif claim.phase is Phase.RUNNING:
+        take(unit, claim.id, WorkersChanged(reason=reason))
+    elif claim.phase is Phase.STARTING and (with_scheduler or _is_short(unit, claim)):
+        take(unit, claim.id, StartFailed(reason=reason))
+
+
+def _is_short(unit: UnitOfWork, claim: Claim) -> bool:
+    counting = sum(lease.counts for lease in unit.leases_of(claim.id))
+    return counting < max(1, claim.bounds.minimum)

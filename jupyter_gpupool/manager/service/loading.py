@@ -1,0 +1,26 @@
+"""Filling the books from the database at start."""
+
+from dataclasses import replace
+
+from jupyter_gpupool.manager.store.reading import Everything
+from jupyter_gpupool.pool.host import HostPhase
+
+from .books import Books
+from .hub import Hub
+
+
+def load(everything: Everything, books: Books, hub: Hub) -> None:
+    """Make the books as they were last committed. No host has been heard yet."""
+    books.claims.update((record.claim.id, record) for record in everything.claims)
+    books.leases.update((lease.id, lease) for lease in everything.leases)
+    for host in everything.hosts:
+        silent = HostPhase.SILENT if host.phase is HostPhase.CONNECTED else host.phase
+        books.hosts[host.id] = replace(host, phase=silent)
+    books.tokens.update((token.id, token) for token in everything.tokens)
+    books.users.update((user.name, user) for user in everything.users)
+    books.once.update(((record.user, record.key), record) for record in everything.once)
+    books.seq = everything.events[-1].seq if everything.events else 0
+    books.index_leases(everything.leases, [])
+    books.index_claims(everything.claims)
+    books.index_tokens()
+    hub.fill(everything.events)

@@ -1,0 +1,65 @@
+"""One scheduling pass within a batch: see, plan, grant.
+
+Called by the service after each batch in which something changed that a plan depends on.
+"""
+
+import secrets
+from dataclasses import replace
+
+from jupyter_gpupool.manager.certificates import make_secrets
+from jupyter_gpupool.pool.claim import WAITING, Phase
+from jupyter_gpupool.pool.claim_events import Granted, WorkersChanged
+from jupyter_gpupool.pool.ids import LeaseId
+from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.scheduling.passes import plan
+from jupyter_gpupool.scheduling.snapshot import Grant, Plan
+
+from .arrows import take
+from .snapshot import build, free_devices
+from .unit import UnitOfWork
+
+_FEW_CLAIMS = 64
+"""So few claims are explained anew with every batch; more are explained when somebody asks."""
+
+
+def run_pass(unit: UnitOfWork, live_claims: int) -> Plan | None:
+    """Decide and grant, or None if nothing could be granted and explaining would be slow."""
+    if live_claims > _FEW_CLAIMS and not any(free_devices(unit).values()):
+        return None
+    decided = plan(build(unit, unit.moment.monotonic_s))
+    for grant in decided.grants:
+        _carry_out(unit, grant)
+    return decided
+
+
+def _carry_out(unit: UnitOfWork, grant: Grant) -> None:
+    claim = unit.claims[grant.claim_id].claim
+    if claim.phase in WAITING:
+        _start(unit, grant)
+    _add_leases(unit, grant)
+    if claim.phase is Phase.RUNNING:
+        take(unit, grant.claim_id, WorkersChanged(reason=grant.reason))
+
+
+def _start(unit: UnitOfWork, grant: Grant) -> None:
+    life = unit.moment.settings.longest_life
+    granted = Granted(reason=grant.reason, scheduler_host=grant.scheduler_host, longest_life=life)
+    take(unit, grant.claim_id, granted)
+    record = unit.claims[grant.claim_id]
+    made = record.secrets or make_secrets(unit.now, life)
+    unit.put_claim(replace(record, start=record.start + 1, secrets=made))
+
+
+def _add_leases(unit: UnitOfWork, grant: Grant) -> None:
+    for placed in grant.devices:
+        lease = Lease(
+            id=LeaseId(f"l-{secrets.token_hex(8)}"),
+            claim_id=grant.claim_id,
+            host_id=placed.host_id,
+            device=placed.device,
+            phase=LeasePhase.GRANTED,
+            granted_at=unit.now,
+            phase_since=unit.now,
+            reason=grant.reason,
+        )
+        unit.put_lease(lease)

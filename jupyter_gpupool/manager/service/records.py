@@ -1,0 +1,54 @@
+"""What the manager keeps of each thing beside the pool's own words.
+
+Read and written by the commands, saved by the store.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from jupyter_gpupool.manager.certificates import ClaimSecrets
+from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.ids import UserName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRecord:
+    """A claim with what its agents need.
+
+    Attributes:
+        start: Grows with each grant of its minimum; 0 before the first.
+        secrets: Made with the first grant.
+    """
+
+    claim: Claim
+    start: int = 0
+    secrets: ClaimSecrets | None = field(default=None, repr=False)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether something of it may run somewhere, so that hosts have to know."""
+        return self.claim.scheduler is not None or self.claim.phase is Phase.ENDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserRecord:
+    """A user. `os_user` is whose processes their workers are; None is the user of that name."""
+
+    name: UserName
+    os_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnceRecord:
+    """An answered request with an idempotency key.
+
+    Attributes:
+        body: SHA-256 of what was asked.
+        answer: What was made, as its maker wrote it down: an id, or a sealed text.
+    """
+
+    user: UserName
+    key: str
+    body: str
+    answer: str
+    at: datetime

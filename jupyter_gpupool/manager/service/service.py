@@ -1,0 +1,254 @@
+"""The service: the only writer of truth. Runs commands one after the other, commits in groups.
+
+Whatever arrives while a commit is under way makes the next batch: one unit of work, one
+transaction. Only after it is durable do the books change, the callers hear, and events leave.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from jupyter_gpupool.manager.clock import Clock
+from jupyter_gpupool.manager.settings import Settings
+from jupyter_gpupool.manager.store.store import Store
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.errors import PoolError, Unavailable
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.scheduling.snapshot import Plan
+
+from .books import Books
+from .committing import changes_of
+from .deadlines import Deadlines
+from .desired import desired_for
+from .hub import Hub
+from .links import Links
+from .loading import load
+from .outbox import Outboxes
+from .planning import run_pass
+from .snapshot import build
+from .unit import Moment, UnitOfWork
+from .waits import Waits
+
+_LOG = logging.getLogger(__name__)
+_MOST_QUEUED = 10_000
+_MOST_A_BATCH = 500
+
+_R = TypeVar("_R")
+Command = Callable[[UnitOfWork], _R]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    command: Command[Any]
+    answer: asyncio.Future[Any]
+
+
+class Service:
+    """The manager's books and the one queue of commands that changes them.
+
+    Attributes:
+        writable: False after a commit failed, until one works again.
+    """
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.books = Books()
+        self.hub = Hub()
+        self.links = Links()
+        self.deadlines = Deadlines(settings)
+        self.outboxes = Outboxes(boot=0)
+        self.waits = Waits(lambda: build(self.books, clock.monotonic()), clock.monotonic)
+        self.writable = True
+        self.committed_s = clock.monotonic()
+        self.batched = asyncio.Event()
+        self._queue: list[_Job] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._arrived = asyncio.Event()
+        self._worker: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def start(self) -> None:
+        """Load the books and begin to work.
+
+        Raises:
+            Unavailable: If the database cannot be read and written.
+        """
+        everything = self.store.load()
+        load(everything, self.books, self.hub)
+        self.outboxes = Outboxes(boot=everything.boot)
+        for host_id in self.books.hosts:
+            self._tell(host_id)
+        now, monotonic_s = self.clock.now(), self.clock.monotonic()
+        self.deadlines.follow_claims(list(self.books.claims), self.books, now, monotonic_s)
+        self.deadlines.follow_hosts(list(self.books.hosts), self.books, monotonic_s, monotonic_s)
+        self._worker = asyncio.create_task(self._work(), name="gpupool-service")
+
+    async def close(self) -> None:
+        """Finish what was accepted, then stop."""
+        self._closed = True
+        self._arrived.set()
+        if self._worker is not None:
+            await self._worker
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the worker stopped by itself, which only a defect can make it do."""
+        return self._worker is not None and self._worker.done() and not self._closed
+
+    async def failed(self) -> None:
+        """Wait until the worker stops by itself, which is for ever unless there is a defect."""
+        if self._worker is not None:
+            await asyncio.wait((self._worker,))
+
+    async def next_batch(self) -> None:
+        """Wait until the books have changed once more."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    async def execute(self, command: Command[_R]) -> _R:
+        """Run a command and wait until what it did is durable.
+
+        Raises:
+            PoolError: What the command raised; nothing of it was kept.
+            Unavailable: If it could not be made durable, or too much is waiting.
+        """
+        if self._closed or len(self._queue) >= _MOST_QUEUED:
+            raise Unavailable(
+                "The manager is stopping." if self._closed else "The manager is overloaded.",
+                hint="Try again in a few seconds.",
+            )
+        job = _Job(command, asyncio.get_running_loop().create_future())
+        self._queue.append(job)
+        self._arrived.set()
+        return cast("_R", await job.answer)
+
+    async def _work(self) -> None:
+        while self._queue or not self._closed:
+            await self._arrived.wait()
+            batch, self._queue = self._queue[:_MOST_A_BATCH], self._queue[_MOST_A_BATCH:]
+            if not self._queue and not self._closed:
+                self._arrived.clear()
+            if batch:
+                await self._run(batch)
+
+    async def _run(self, batch: list[_Job]) -> None:
+        unit = UnitOfWork(self.books, self._moment())
+        done = [(job, outcome) for job in batch if (outcome := _attempt(unit, job)) is not None]
+        decided = self._plan(unit)
+        try:
+            await self._commit(unit)
+        except Exception as error:  # whatever it was, the books stay as the database is
+            _LOG.warning("A commit failed: %s", error)
+            for job, _ in done:
+                _fail(job, error)
+            return
+        self._follow(unit, decided)
+        for job, outcome in done:
+            if not job.answer.done():
+                job.answer.set_result(outcome[0])
+
+    def _moment(self) -> Moment:
+        return Moment(
+            now=self.clock.now(),
+            monotonic_s=self.clock.monotonic(),
+            settings=self.settings,
+            outboxes=self.outboxes,
+        )
+
+    def _plan(self, unit: UnitOfWork) -> Plan | None:
+        if not unit.replan:
+            return None
+        child = unit.child()
+        try:
+            decided = run_pass(child, len(self.books.claims))
+        except Exception:  # the batch's own commands must not be lost with a failing pass
+            _LOG.exception("A scheduling pass failed; nothing was granted")
+            return None
+        child.merge()
+        return decided
+
+    async def _commit(self, unit: UnitOfWork) -> None:
+        changes = changes_of(unit, self.books)
+        if changes.is_empty:
+            return
+        self.writable = False
+        await self.store.commit(changes)
+        self.writable = True
+        self.committed_s = self.clock.monotonic()
+
+    def _follow(self, unit: UnitOfWork, decided: Plan | None) -> None:
+        hosts = _hosts_concerned(unit, self.books)
+        claims = _claims_concerned(unit)
+        unit.merge()
+        if unit.replan:
+            self.waits.take(decided)
+        for host_id in hosts:
+            self._tell(host_id)
+        self._forget(unit)
+        self._set_deadlines(unit, claims)
+        self.hub.publish(unit.events)
+        self.batched.set()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _tell(self, host_id: HostId) -> None:
+        run_as_users = self.settings.run_as_users
+        wanted = desired_for(host_id, self.books, run_as_users=run_as_users)
+        if self.outboxes.put(host_id, wanted):
+            self.links.wake(host_id)
+
+    def _forget(self, unit: UnitOfWork) -> None:
+        changed = unit.claims.changed.values()
+        over = [r.claim.id for r in changed if r is not None and r.claim.phase is Phase.ENDED]
+        self.outboxes.forget([*unit.ended_leases, *over])
+
+    def _set_deadlines(self, unit: UnitOfWork, claims: set[ClaimId]) -> None:
+        moment = unit.moment
+        self.deadlines.follow_claims(claims, self.books, moment.now, moment.monotonic_s)
+        for host_id in unit.hosts.changed:
+            heard_s = self.links.heard_s.get(host_id, moment.monotonic_s)
+            self.deadlines.follow_hosts([host_id], self.books, heard_s, moment.monotonic_s)
+
+
+def _attempt(unit: UnitOfWork, job: _Job) -> tuple[Any] | None:
+    child = unit.child()
+    try:
+        result = job.command(child)
+    except PoolError as error:
+        _fail(job, error)
+        return None
+    except Exception as error:  # one broken command must not stop the only writer
+        _LOG.exception("A command failed in a way nobody foresaw")
+        _fail(job, error)
+        return None
+    child.merge()
+    return (result,)
+
+
+def _fail(job: _Job, error: Exception) -> None:
+    if not job.answer.done():
+        job.answer.set_exception(error)
+
+
+def _claims_concerned(unit: UnitOfWork) -> set[ClaimId]:
+    leases = [*unit.leases.changed.values(), *unit.ended_leases.values()]
+    of_leases = {lease.claim_id for lease in leases if lease is not None}
+    return of_leases | unit.claims.changed.keys() | unit.failures.changed.keys()
+
+
+def _hosts_concerned(unit: UnitOfWork, books: Books) -> set[HostId]:
+    concerned = set(unit.hosts.changed)
+    for claim_id in _claims_concerned(unit):
+        for view in (unit, books):
+            record = view.claims.get(claim_id)
+            if record is not None and record.claim.scheduler is not None:
+                concerned.add(record.claim.scheduler.host_id)
+            concerned |= {lease.host_id for lease in view.leases_of(claim_id)}
+    return concerned & ({*unit.hosts.changed} | books.hosts.keys())

@@ -1,0 +1,115 @@
+"""The books as one scheduling pass sees them.
+
+Called by `planning.py`. Says which devices are free: connected, healthy, in nobody's lease, and
+with no worker of any claim, wanted or not, still on them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
+from jupyter_gpupool.pool.device import Device, Health
+from jupyter_gpupool.pool.host import DURABLE, Host, HostPhase
+from jupyter_gpupool.pool.ids import DeviceUuid, HostId
+from jupyter_gpupool.scheduling.snapshot import FreeDevice, HostView, Snapshot, Want
+
+from .books import Books
+from .records import ClaimRecord
+from .unit import UnitOfWork
+
+MOST_FAILURES = 3
+FAILURE_WINDOW_S = 300.0
+
+View = Books | UnitOfWork
+
+
+def free_devices(view: View) -> dict[HostId, tuple[Device, ...]]:
+    """Every device that may be leased now, each once, by connected host."""
+    taken = {lease.device for lease in view.leases.values()}
+    free: dict[HostId, tuple[Device, ...]] = {}
+    for host in sorted(view.hosts.values(), key=lambda host: host.id):
+        if host.phase is HostPhase.CONNECTED:
+            free[host.id] = tuple(d for d in _offered(view, host) if d.uuid not in taken)
+            # Should two hosts ever name the same device, only one of them may have it.
+            taken |= {device.uuid for device in free[host.id]}
+    return free
+
+
+def build(view: View, monotonic_s: float) -> Snapshot:
+    """Everything a pass needs."""
+    return Snapshot(hosts=tuple(_hosts(view)), wants=tuple(_wants(view, monotonic_s)))
+
+
+def failures_in_window(view: View, record: ClaimRecord, monotonic_s: float) -> int:
+    """How many workers of a claim were given up lately."""
+    times = view.failures.get(record.claim.id) or ()
+    return sum(monotonic_s - time < FAILURE_WINDOW_S for time in times)
+
+
+def _offered(view: View, host: Host) -> Iterator[Device]:
+    report = view.reports.get(host.id)
+    busy = {worker.device for worker in report.workers} if report is not None else set()
+    states = dict(host.states)
+    return (
+        device
+        for device in host.devices
+        if device.uuid in states and states[device.uuid].may_be_leased and device.uuid not in busy
+    )
+
+
+def _hosts(view: View) -> Iterator[HostView]:
+    places = (record.claim.scheduler for record in view.placed())
+    schedulers = Counter(place.host_id for place in places if place is not None)
+    for host_id, free in free_devices(view).items():
+        host = view.hosts[host_id]
+        yield HostView(
+            id=host_id,
+            durable=DURABLE in host.labels,
+            schedulers=schedulers[host_id],
+            free=tuple(map(_free, free)),
+            capacity=tuple(_free(device) for device in host.devices if not _is_lost(host, device)),
+        )
+
+
+def _is_lost(host: Host, device: Device) -> bool:
+    states: dict[DeviceUuid, Health] = {uuid: state.health for uuid, state in host.states}
+    return states.get(device.uuid) is Health.LOST
+
+
+def _free(device: Device) -> FreeDevice:
+    return FreeDevice(uuid=device.uuid, model=device.model, memory_bytes=device.memory_bytes)
+
+
+def _wants(view: View, monotonic_s: float) -> Iterator[Want]:
+    for record in view.claims.values():
+        claim = record.claim
+        if claim.phase in WAITING:
+            # A claim may shrink to nothing, but it starts with at least one worker.
+            yield _want(claim, max(1, claim.bounds.minimum), max(1, claim.bounds.maximum))
+        elif claim.phase in (Phase.STARTING, Phase.RUNNING) and _may_grow(
+            view, record, monotonic_s
+        ):
+            lacking = claim.bounds.maximum - sum(x.counts for x in view.leases_of(claim.id))
+            if lacking > 0:
+                yield _want(claim, 0, lacking)
+
+
+def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
+    place = record.claim.scheduler
+    host = view.hosts.get(place.host_id) if place is not None else None
+    if host is None or host.phase is not HostPhase.CONNECTED:
+        return False
+    return failures_in_window(view, record, monotonic_s) < MOST_FAILURES
+
+
+def _want(claim: Claim, minimum: int, maximum: int) -> Want:
+    return Want(
+        claim_id=claim.id,
+        owner=claim.owner,
+        since=claim.wanted_since,
+        minimum=minimum,
+        maximum=maximum,
+        model=claim.request.model.lower(),
+        gpu_memory_bytes=claim.request.memory_bytes,
+        scheduler_host=claim.scheduler.host_id if claim.scheduler is not None else None,
+    )

@@ -1,0 +1,109 @@
+"""The one task that acts without being asked, at the next deadline and not before.
+
+Started beside the service; sleeps until something is due, the books change, or an hour is over.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
+from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.pool.ids import ClaimId
+
+from .claims import expire_claim, shrink_now
+from .hosts import host_lost
+from .once import KEPT
+from .service import Service
+from .unit import UnitOfWork
+
+_LOG = logging.getLogger(__name__)
+_PRUNE_EVERY_S = 3600.0
+_AGAIN_AFTER_S = 5.0
+_AWAY_S = 2.0
+
+Due = Callable[[UnitOfWork], None]
+_K = TypeVar("_K")
+
+
+class Timer:
+    """Runs what is due on a service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._task: asyncio.Task[None] | None = None
+        self._prune_at_s = service.clock.monotonic() + 60.0
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._task = asyncio.create_task(self._watch(), name="gpupool-timer")
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def run_due(self) -> None:
+        """Do everything that is due now; what fails is due again a little later."""
+        now_s = self._service.clock.monotonic()
+        for due in list(self._due(now_s)):
+            try:
+                await self._service.execute(due)
+            except PoolError as error:
+                _LOG.warning("Something due could not be done yet: %s", error)
+        if now_s >= self._prune_at_s:
+            self._prune_at_s = now_s + _PRUNE_EVERY_S
+            await self._prune()
+
+    async def _watch(self) -> None:
+        monotonic = self._service.clock.monotonic
+        while True:
+            due_s = min(self._service.deadlines.earliest() or self._prune_at_s, self._prune_at_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due_s - monotonic())):
+                    await self._service.batched.wait()
+            self._service.batched.clear()
+            if monotonic() - due_s > _AWAY_S:
+                self._service.deadlines.postpone_losses(monotonic())
+            if monotonic() >= due_s:
+                await self.run_due()
+
+    def _due(self, now_s: float) -> Iterator[Due]:
+        deadlines = self._service.deadlines
+        for claim_id in _take_due(deadlines.expiry, now_s):
+            yield partial(expire_claim, claim_id=claim_id)
+        for host_id in _take_due(deadlines.lost, now_s):
+            yield partial(host_lost, host_id=host_id)
+        for claim_id in _take_due(deadlines.shrink, now_s):
+            yield partial(shrink_now, claim_id=claim_id)
+        for claim_id in _take_due(deadlines.retry, now_s):
+            yield partial(_try_again, claim_id=claim_id)
+
+    async def _prune(self) -> None:
+        service = self._service
+        now = service.clock.now()
+        old = [k for k, record in service.books.once.items() if now - record.at > KEPT]
+        try:
+            await service.store.prune(now - service.settings.retention, now - KEPT)
+        except PoolError as error:
+            _LOG.warning("What is too old could not be deleted yet: %s", error)
+            return
+        for key in old:
+            service.books.once.pop(key, None)
+
+
+def _take_due(kind: dict[_K, float], now_s: float) -> list[_K]:
+    due = [key for key, time_s in kind.items() if time_s <= now_s]
+    for key in due:
+        # Should it fail, it comes again; should it work, the commit clears it.
+        kind[key] = now_s + _AGAIN_AFTER_S
+    return due
+
+
+def _try_again(unit: UnitOfWork, claim_id: ClaimId) -> None:
+    unit.failures[claim_id] = (unit.failures.get(claim_id) or ())[1:]
+    unit.replan = True

@@ -1,0 +1,162 @@
+"""The unit of work: what commands change, laid over the books until it is committed.
+
+Every command gets its own unit on top of its batch's. One that raises is dropped alone; the others
+are written in one transaction and only then become the books.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jupyter_gpupool.manager.auth.tokens import TokenRecord
+from jupyter_gpupool.manager.settings import Settings
+from jupyter_gpupool.pool.event import Event, EventKind
+from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
+from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.protocol.link import HostReport
+
+from .books import Books, OnceKey
+from .layer import Layer
+from .outbox import Outboxes
+from .records import ClaimRecord, OnceRecord, UserRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a batch runs, and with what it has to reckon besides the books.
+
+    Attributes:
+        outboxes: What each host has been told; only read by commands.
+    """
+
+    now: datetime
+    monotonic_s: float
+    settings: Settings
+    outboxes: Outboxes
+
+
+class UnitOfWork:
+    """Reads fall through to the books; writes stay here until `merge`."""
+
+    def __init__(self, below: "Books | UnitOfWork", moment: Moment) -> None:
+        self._below = below
+        self.moment = moment
+        self.claims: Layer[ClaimId, ClaimRecord] = Layer(below.claims)
+        self.leases: Layer[LeaseId, Lease] = Layer(below.leases)
+        self.hosts: Layer[HostId, Host] = Layer(below.hosts)
+        self.reports: Layer[HostId, HostReport] = Layer(below.reports)
+        self.tokens: Layer[str, TokenRecord] = Layer(below.tokens)
+        self.users: Layer[UserName, UserRecord] = Layer(below.users)
+        self.once: Layer[OnceKey, OnceRecord] = Layer(below.once)
+        self.failures: Layer[ClaimId, tuple[float, ...]] = Layer(below.failures)
+        self.ended_leases: dict[LeaseId, Lease] = {}
+        self.events: list[Event] = []
+        self.seq: int = below.seq
+        self.replan = False
+
+    @property
+    def now(self) -> datetime:
+        """Wall time of this batch."""
+        return self.moment.now
+
+    def child(self) -> "UnitOfWork":
+        """A unit on top of this one, for one command."""
+        return UnitOfWork(self, self.moment)
+
+    def leases_of(self, claim_id: ClaimId) -> Iterator[Lease]:
+        """The leases of a claim that hold a device, oldest first."""
+        found = {lease.id: lease for lease in self._below.leases_of(claim_id)}
+        mine = {i: x for i, x in self.leases.changed.items() if x is None or x.claim_id == claim_id}
+        return _overlaid(found, mine)
+
+    def leases_on(self, host_id: HostId) -> Iterator[Lease]:
+        """The leases that hold a device of this host."""
+        found = {lease.id: lease for lease in self._below.leases_on(host_id)}
+        mine = {i: x for i, x in self.leases.changed.items() if x is None or x.host_id == host_id}
+        return _overlaid(found, mine)
+
+    def placed(self) -> Iterator[ClaimRecord]:
+        """The claims of which something may run somewhere."""
+        changed = self.claims.changed
+        yield from (r for r in self._below.placed() if r.claim.id not in changed)
+        yield from (r for r in changed.values() if r is not None and r.is_placed)
+
+    def put_lease(self, lease: Lease) -> None:
+        """Keep a lease, or let go of it once it has ended."""
+        if lease.holds_device:
+            self.leases[lease.id] = lease
+        else:
+            del self.leases[lease.id]
+            self.ended_leases[lease.id] = lease
+
+    def put_claim(self, record: ClaimRecord) -> None:
+        """Keep a claim."""
+        self.claims[record.claim.id] = record
+
+    def record(
+        self,
+        kind: EventKind,
+        reason: str,
+        *,
+        owner: UserName | None = None,
+        claim_id: ClaimId | None = None,
+        lease_id: LeaseId | None = None,
+        host_id: HostId | None = None,
+        device: DeviceUuid | None = None,
+    ) -> None:
+        """Write down what happened; people are told after the commit."""
+        self.seq += 1
+        event = Event(
+            seq=self.seq,
+            at=self.now,
+            kind=kind,
+            reason=reason,
+            owner=owner,
+            claim_id=claim_id,
+            lease_id=lease_id,
+            host_id=host_id,
+            device=device,
+        )
+        self.events.append(event)
+
+    @property
+    def must_be_stored(self) -> bool:
+        """Whether anything durable changed; reports and failures are memory alone."""
+        durable = (self.claims, self.leases, self.hosts, self.tokens, self.users, self.once)
+        return bool(self.events) or any(layer.changed for layer in durable)
+
+    def merge(self) -> None:
+        """Make the changes part of what lies below: the batch's unit, or the books."""
+        below = self._below
+        gone = [x for x in self.ended_leases.values() if below.leases.get(x.id) is not None]
+        for layer in self._layers():
+            layer.merge_down()
+        below.seq = self.seq
+        if isinstance(below, UnitOfWork):
+            below.ended_leases.update(self.ended_leases)
+            below.events += self.events
+            below.replan = below.replan or self.replan
+        else:
+            self._index(below, gone)
+
+    def _layers(self) -> tuple[Layer[Any, Any], ...]:
+        stored = (self.claims, self.leases, self.hosts, self.tokens, self.users, self.once)
+        return (*stored, self.reports, self.failures)
+
+    def _index(self, books: Books, gone: list[Lease]) -> None:
+        kept = [lease for lease in self.leases.changed.values() if lease is not None]
+        books.index_leases(kept, gone)
+        books.index_claims(record for record in self.claims.changed.values() if record is not None)
+        if self.tokens.changed:
+            books.index_tokens()
+
+
+def _overlaid(found: dict[LeaseId, Lease], mine: dict[LeaseId, Lease | None]) -> Iterator[Lease]:
+    for lease_id, lease in mine.items():
+        if lease is None:
+            found.pop(lease_id, None)
+        else:
+            found[lease_id] = lease
+    return iter(list(found.values()))

@@ -1,0 +1,45 @@
+"""Why each waiting claim waits, kept from the last pass and made anew when somebody asks.
+
+With thousands of claims in line an explanation of all costs tens of milliseconds, so it is made at
+most once a second, beside the loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.scheduling.passes import plan
+from jupyter_gpupool.scheduling.snapshot import Plan, Snapshot, Wait
+
+_FRESH_FOR_S = 1.0
+
+
+class Waits:
+    """Place and reason of each waiting claim."""
+
+    def __init__(self, see: Callable[[], Snapshot], monotonic: Callable[[], float]) -> None:
+        self._see = see
+        self._monotonic = monotonic
+        self._waits: Mapping[ClaimId, Wait] = {}
+        self._is_stale = False
+        self._made_at = monotonic()
+        self._lock = asyncio.Lock()
+
+    def take(self, decided: Plan | None) -> None:
+        """Keep what a pass said; None means that what is kept may no longer be true."""
+        if decided is None:
+            self._is_stale = True
+            return
+        self._waits = {wait.claim_id: wait for wait in decided.waits}
+        self._is_stale = False
+        self._made_at = self._monotonic()
+
+    def of(self, claim_id: ClaimId) -> Wait | None:
+        """Why it waits, as last explained."""
+        return self._waits.get(claim_id)
+
+    async def refresh(self) -> None:
+        """Explain anew, unless what is kept is true or young."""
+        async with self._lock:
+            if self._is_stale and self._monotonic() - self._made_at >= _FRESH_FOR_S:
+                self.take(await asyncio.to_thread(plan, self._see()))

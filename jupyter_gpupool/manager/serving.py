@@ -1,0 +1,212 @@
+"""The manager as a running process: opens everything in order, and closes it in reverse.
+
+Called by `app.py` with plain values; knows nothing of configuration files.
+"""
+
+import asyncio
+import contextlib
+import getpass
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.ids import UserName
+from jupyter_gpupool.protocol.api import Role
+
+from .api.application import make_application
+from .api.parts import Parts
+from .auth.sessions import Sessions
+from .auth.tokens import TokenAuthenticator
+from .clock import Clock
+from .http_server import HttpServer, Tls
+from .local_agent import AgentCommand, LocalAgent
+from .metrics import Metrics
+from .own_tokens import ensure_token
+from .private_files import read_private, write_private
+from .runtime_file import remove_runtime_file, write_runtime_file
+from .service.claims import end_everything
+from .service.service import Service
+from .service.timer import Timer
+from .settings import Settings
+from .state_folder import StateFolder
+from .store.sealing import load_seal
+from .store.store import Store
+
+_LOG = logging.getLogger(__name__)
+_CLEAN_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """What an embedded manager does beside managing.
+
+    Attributes:
+        runtime_file: Where clients look for the pool.
+        agent_state: State folder of the agent it keeps.
+        simulated: How many simulated devices the agent has; None lets it look for real ones.
+        stop_all_on_exit: End all claims before ending.
+    """
+
+    runtime_file: Path
+    agent_state: Path
+    simulated: int | None = None
+    stop_all_on_exit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Everything a manager process is started with.
+
+    Attributes:
+        database_url: None is a SQLite file in the state folder.
+        idle_exit_after_s: End when nobody asked for so long and no claim lives; None never does.
+    """
+
+    ip: str
+    port: int
+    state: Path
+    settings: Settings
+    database_url: str | None = None
+    tls: Tls | None = None
+    embedded: Embedded | None = None
+    idle_exit_after_s: float | None = None
+
+
+async def serve(serving: Serving) -> None:
+    """Run until a signal, or until idle for long enough.
+
+    Raises:
+        PoolError: If it cannot start, in one sentence.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        folder = StateFolder(serving.state)
+        stack.callback(folder.release)
+        server = HttpServer.bind(
+            serving.ip, _port(serving), serving.tls, may_choose=_is_own(serving)
+        )
+        stack.callback(server.close)
+        parts = await stack.enter_async_context(_running_parts(serving, folder))
+        await server.start(make_application(parts))
+        stack.push_async_callback(_hang_up, parts, server)
+        if serving.embedded is None:
+            await ensure_token(parts, folder.path / "admin-token", UserName("admin"), Role.ADMIN)
+        else:
+            await stack.enter_async_context(_embedded(serving, serving.embedded, parts, server))
+        _LOG.info("Listening on %s", server.url)
+        await _until_end(stop, serving, parts)
+
+
+def _is_own(serving: Serving) -> bool:
+    return serving.embedded is not None
+
+
+def _port(serving: Serving) -> int:
+    if serving.port or serving.embedded is None:
+        return serving.port
+    # An agent that outlived the last manager still calls at the last port.
+    last = read_private(serving.state / "port")
+    return int(last) if last.isdecimal() else 0
+
+
+@asynccontextmanager
+async def _running_parts(serving: Serving, folder: StateFolder) -> AsyncIterator[Parts]:
+    seal = load_seal(folder.path / "secret-key")
+    store = Store(serving.database_url or folder.database_url, seal)
+    clock = Clock()
+    service = Service(store, serving.settings, clock)
+    try:
+        await service.start()
+        timer = Timer(service)
+        timer.start()
+        yield Parts(
+            service=service,
+            authenticator=TokenAuthenticator(service.books, clock),
+            sessions=Sessions(clock),
+            seal=seal,
+            metrics=Metrics(service),
+            asked_s=clock.monotonic(),
+        )
+        await timer.close()
+    finally:
+        await service.close()
+        store.close()
+
+
+@asynccontextmanager
+async def _embedded(
+    serving: Serving, embedded: Embedded, parts: Parts, server: HttpServer
+) -> AsyncIterator[None]:
+    moved = read_private(serving.state / "port") != str(server.port)
+    write_private(serving.state / "port", str(server.port))
+    user = UserName(getpass.getuser())
+    agent_token = await ensure_token(
+        parts, serving.state / "agent-token", UserName("agent"), Role.AGENT
+    )
+    user_token = await ensure_token(parts, serving.state / "user-token", user, Role.ADMIN)
+    command = AgentCommand(
+        url=server.url,
+        state=embedded.agent_state,
+        simulated=embedded.simulated,
+        log=serving.state / "agent.log",
+    )
+    agent = LocalAgent(command, agent_token)
+    now = parts.service.clock.now()
+    write_runtime_file(embedded.runtime_file, url=server.url, token=user_token, started=now)
+    agent.start(replace=moved)
+    try:
+        yield
+    finally:
+        remove_runtime_file(embedded.runtime_file)
+        if embedded.stop_all_on_exit:
+            await _end_all_claims(parts.service)
+        if embedded.stop_all_on_exit or not _live(parts.service):
+            await agent.stop()
+
+
+async def _until_end(stop: asyncio.Event, serving: Serving, parts: Parts) -> None:
+    watching = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(parts.service.failed())}
+    if serving.idle_exit_after_s is not None:
+        watching.add(asyncio.ensure_future(_until_idle(parts, serving.idle_exit_after_s)))
+    await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
+    for task in watching:
+        task.cancel()
+
+
+async def _until_idle(parts: Parts, after_s: float) -> None:
+    monotonic = parts.service.clock.monotonic
+    while True:
+        if _live(parts.service) or parts.service.hub.listeners:
+            parts.asked_s = monotonic()
+        left_s = parts.asked_s + after_s - monotonic()
+        if left_s <= 0:
+            _LOG.info("Nobody asked for %.0f s and no claim lives; ending", after_s)
+            return
+        await asyncio.sleep(left_s)
+
+
+def _live(service: Service) -> bool:
+    return any(r.claim.phase is not Phase.ENDED for r in service.books.claims.values())
+
+
+async def _end_all_claims(service: Service) -> None:
+    await service.execute(partial(end_everything, reason="The pool was stopped."))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_CLEAN_WITHIN_S):
+            while _live(service):
+                await service.next_batch()
+
+
+async def _hang_up(parts: Parts, server: HttpServer) -> None:
+    parts.is_ending = True
+    parts.service.links.close_all()
+    parts.sessions.close_all()
+    await server.stop()

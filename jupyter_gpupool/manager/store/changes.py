@@ -1,0 +1,40 @@
+"""What one transaction writes: made from a unit of work, written by the writer's thread.
+
+Frozen before it leaves the loop, so that the writer reads nothing that still changes.
+"""
+
+from dataclasses import dataclass
+
+from jupyter_gpupool.manager.auth.tokens import TokenRecord
+from jupyter_gpupool.manager.service.records import ClaimRecord, OnceRecord, UserRecord
+from jupyter_gpupool.pool.event import Event
+from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.lease import Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Rows to write. `new_…` are inserted, the others updated by their id.
+
+    Attributes:
+        leases: Ended ones come first, so that their devices are free for the new ones.
+    """
+
+    new_claims: tuple[ClaimRecord, ...] = ()
+    claims: tuple[ClaimRecord, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    new_leases: tuple[Lease, ...] = ()
+    new_hosts: tuple[Host, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    new_tokens: tuple[TokenRecord, ...] = ()
+    gone_tokens: tuple[str, ...] = ()
+    new_users: tuple[UserRecord, ...] = ()
+    users: tuple[UserRecord, ...] = ()
+    new_once: tuple[OnceRecord, ...] = ()
+    once: tuple[OnceRecord, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not any(getattr(self, name) for name in self.__slots__)

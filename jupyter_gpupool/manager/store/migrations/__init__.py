@@ -1,0 +1,1 @@
+"""The database's history: one file a revision, applied in order at start."""

@@ -1,0 +1,106 @@
+"""Reading: all that lives, at start; what is no longer in memory, when somebody asks."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, insert, or_, select, update
+
+from jupyter_gpupool.manager.auth.tokens import TokenRecord
+from jupyter_gpupool.manager.service.records import ClaimRecord, OnceRecord, UserRecord
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.event import Event
+from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.ids import ClaimId, UserName
+from jupyter_gpupool.pool.lease import Lease, LeasePhase
+
+from . import rows
+from .sealing import Seal
+from .tables import CLAIMS, EVENTS, HOSTS, LEASES, META, ONCE, TOKENS, USERS
+
+_LAST_EVENTS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything:
+    """All that lives, as it was last committed.
+
+    Attributes:
+        events: The last ones, oldest first.
+        boot: How often a manager has started on this database, this time included.
+    """
+
+    claims: tuple[ClaimRecord, ...]
+    leases: tuple[Lease, ...]
+    hosts: tuple[Host, ...]
+    tokens: tuple[TokenRecord, ...]
+    users: tuple[UserRecord, ...]
+    once: tuple[OnceRecord, ...]
+    events: tuple[Event, ...]
+    boot: int
+
+
+def read_everything(connection: Connection, seal: Seal) -> Everything:
+    """Read what lives, and count this start."""
+    live = select(CLAIMS).where(CLAIMS.c.phase != Phase.ENDED.value).order_by(CLAIMS.c.created_at)
+    held = select(LEASES).where(LEASES.c.phase != LeasePhase.ENDED.value)
+    last = select(EVENTS).order_by(EVENTS.c.seq.desc()).limit(_LAST_EVENTS)
+    fetch = connection.execute
+    return Everything(
+        claims=tuple(rows.read_claim(row, seal) for row in fetch(live).mappings()),
+        leases=tuple(map(rows.read_lease, fetch(held.order_by(LEASES.c.granted_at)).mappings())),
+        hosts=tuple(map(rows.read_host, fetch(select(HOSTS)).mappings())),
+        tokens=tuple(map(rows.read_token, fetch(select(TOKENS)).mappings())),
+        users=tuple(map(rows.read_user, fetch(select(USERS)).mappings())),
+        once=tuple(map(rows.read_once, fetch(select(ONCE)).mappings())),
+        events=tuple(map(rows.read_event, fetch(last).mappings()))[::-1],
+        boot=_count_boot(connection),
+    )
+
+
+def read_claim(connection: Connection, claim_id: ClaimId, seal: Seal) -> ClaimRecord | None:
+    """A claim, whether it lives or has ended."""
+    row = connection.execute(select(CLAIMS).where(CLAIMS.c.id == claim_id)).mappings().first()
+    return None if row is None else rows.read_claim(row, seal)
+
+
+def read_ended(
+    connection: Connection, owner: UserName | None, limit: int, seal: Seal
+) -> list[ClaimRecord]:
+    """The claims that ended last, youngest first; of one owner, or of all."""
+    query = select(CLAIMS).where(CLAIMS.c.phase == Phase.ENDED.value)
+    if owner is not None:
+        query = query.where(CLAIMS.c.owner == owner)
+    found = connection.execute(query.order_by(CLAIMS.c.created_at.desc()).limit(limit))
+    return [rows.read_claim(row, seal) for row in found.mappings()]
+
+
+def read_events(
+    connection: Connection,
+    *,
+    after: int,
+    owner: UserName | None,
+    claim_id: ClaimId | None,
+    limit: int,
+) -> list[Event]:
+    """Events after a position, oldest first; `owner` sees theirs and everybody's, None sees all."""
+    query = select(EVENTS).where(EVENTS.c.seq > after)
+    if owner is not None:
+        query = query.where(or_(EVENTS.c.owner == owner, EVENTS.c.owner.is_(None)))
+    if claim_id is not None:
+        query = query.where(EVENTS.c.claim_id == claim_id)
+    found = connection.execute(query.order_by(EVENTS.c.seq).limit(limit))
+    return [rows.read_event(row) for row in found.mappings()]
+
+
+def oldest_event(connection: Connection) -> int:
+    """The position of the oldest event still kept; 0 if there is none."""
+    return connection.execute(select(func.min(EVENTS.c.seq))).scalar() or 0
+
+
+def _count_boot(connection: Connection) -> int:
+    found = connection.execute(select(META.c.value).where(META.c.name == "boot")).scalar()
+    boot = int(found or 0) + 1
+    if found is None:
+        connection.execute(insert(META).values(name="boot", value=str(boot)))
+    else:
+        connection.execute(update(META).where(META.c.name == "boot").values(value=str(boot)))
+    return boot

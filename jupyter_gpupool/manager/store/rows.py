@@ -1,0 +1,162 @@
+"""Things as rows, and rows as things.
+
+A thing's JSON holds all of it but its secrets, which have sealed columns of their own. Rows that
+an older version wrote are read with the defaults of fields they lack.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import RowMapping
+
+from jupyter_gpupool.manager.auth.tokens import TokenRecord
+from jupyter_gpupool.manager.certificates import ClaimSecrets
+from jupyter_gpupool.manager.service.records import ClaimRecord, OnceRecord, UserRecord
+from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.event import Event
+from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.protocol.api import Role
+
+from .sealing import Seal
+
+Row = Mapping[str, Any] | RowMapping
+
+_CLAIM = TypeAdapter(Claim)
+_SECRETS = TypeAdapter(ClaimSecrets)
+_ENV = TypeAdapter(dict[str, str])
+_LEASE = TypeAdapter(Lease)
+_HOST = TypeAdapter(Host)
+_EVENT = TypeAdapter(Event)
+
+
+def claim_row(record: ClaimRecord, seal: Seal) -> Row:
+    """A claim, its variables and keys sealed."""
+    claim, secrets, env = record.claim, record.secrets, dict(record.claim.request.env)
+    return {
+        "id": claim.id,
+        "owner": claim.owner,
+        "phase": claim.phase.value,
+        "created_at": claim.created_at,
+        "ended_at": claim.phase_since if claim.phase is Phase.ENDED else None,
+        "start": record.start,
+        "body": _CLAIM.dump_json(claim, exclude={"request": {"env"}}).decode(),
+        "sealed_env": seal.close(_ENV.dump_json(env).decode()) if env else None,
+        "sealed_secrets": _sealed(secrets, seal) if claim.phase is not Phase.ENDED else None,
+    }
+
+
+def read_claim(row: Row, seal: Seal) -> ClaimRecord:
+    """The claim again."""
+    claim = _CLAIM.validate_json(row["body"])
+    if row["sealed_env"]:
+        env = _ENV.validate_json(seal.open(row["sealed_env"]))
+        claim = replace(claim, request=replace(claim.request, env=env))
+    sealed = row["sealed_secrets"]
+    secrets = _SECRETS.validate_json(seal.open(sealed)) if sealed else None
+    return ClaimRecord(claim=claim, start=row["start"], secrets=secrets)
+
+
+def lease_row(lease: Lease) -> Row:
+    """A lease."""
+    return {
+        "id": lease.id,
+        "claim_id": lease.claim_id,
+        "host_id": lease.host_id,
+        "device": lease.device,
+        "phase": lease.phase.value,
+        "granted_at": lease.granted_at,
+        "ended_at": None if lease.holds_device else lease.phase_since,
+        "body": _LEASE.dump_json(lease).decode(),
+    }
+
+
+def read_lease(row: Row) -> Lease:
+    """The lease again."""
+    return _LEASE.validate_json(row["body"])
+
+
+def host_row(host: Host) -> Row:
+    """A host, without the state of its devices: that is for its agent to say anew."""
+    body = _HOST.dump_json(replace(host, states=())).decode()
+    return {"id": host.id, "phase": host.phase.value, "body": body}
+
+
+def read_host(row: Row) -> Host:
+    """The host again."""
+    return _HOST.validate_json(row["body"])
+
+
+def event_row(event: Event) -> Row:
+    """An event."""
+    return {
+        "seq": event.seq,
+        "at": event.at,
+        "kind": event.kind.value,
+        "owner": event.owner,
+        "claim_id": event.claim_id,
+        "body": _EVENT.dump_json(event).decode(),
+    }
+
+
+def read_event(row: Row) -> Event:
+    """The event again."""
+    return _EVENT.validate_json(row["body"])
+
+
+def token_row(token: TokenRecord) -> Row:
+    """A token."""
+    return {
+        "id": token.id,
+        "digest": token.digest,
+        "user": token.user,
+        "role": token.role.value,
+        "label": token.label,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+    }
+
+
+def read_token(row: Row) -> TokenRecord:
+    """The token again."""
+    values = dict(row) | {"role": Role(row["role"]), "created_at": _aware(row["created_at"])}
+    expires_at = row["expires_at"]
+    return TokenRecord(**values | {"expires_at": expires_at and _aware(expires_at)})
+
+
+def user_row(user: UserRecord) -> Row:
+    """A user."""
+    return {"name": user.name, "os_user": user.os_user}
+
+
+def read_user(row: Row) -> UserRecord:
+    """The user again."""
+    return UserRecord(**row)
+
+
+def once_row(record: OnceRecord) -> Row:
+    """An idempotency key."""
+    return {
+        "user": record.user,
+        "key": record.key,
+        "body": record.body,
+        "answer": record.answer,
+        "at": record.at,
+    }
+
+
+def read_once(row: Row) -> OnceRecord:
+    """The idempotency key again."""
+    return OnceRecord(**dict(row) | {"at": _aware(row["at"])})
+
+
+def _sealed(secrets: ClaimSecrets | None, seal: Seal) -> str | None:
+    return None if secrets is None else seal.close(_SECRETS.dump_json(secrets).decode())
+
+
+def _aware(time: datetime) -> datetime:
+    # SQLite keeps no time zone; what we write is always UTC.
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -1,0 +1,114 @@
+"""The tables, as the newest migration leaves them.
+
+What is searched by is a column; the rest of a thing is one JSON text, so that a new field needs no
+migration. Plain SQL types alone, for SQLite and PostgreSQL alike.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
+
+METADATA = MetaData()
+
+META = Table(
+    "meta",
+    METADATA,
+    Column("name", String(40), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+CLAIMS = Table(
+    "claims",
+    METADATA,
+    Column("id", String(40), primary_key=True),
+    Column("owner", String(200), nullable=False),
+    Column("phase", String(20), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("start", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("sealed_env", Text),
+    Column("sealed_secrets", Text),
+    Index("claims_by_phase", "phase"),
+    Index("claims_by_owner", "owner", "created_at"),
+)
+
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("id", String(40), primary_key=True),
+    Column("claim_id", String(40), nullable=False),
+    Column("host_id", String(200), nullable=False),
+    Column("device", String(200), nullable=False),
+    Column("phase", String(20), nullable=False),
+    Column("granted_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("body", Text, nullable=False),
+    Index("leases_by_claim", "claim_id"),
+    # The last wall against leasing a device twice, whatever the code above does.
+    Index(
+        "one_lease_a_device",
+        "device",
+        unique=True,
+        sqlite_where=text("phase <> 'ended'"),
+        postgresql_where=text("phase <> 'ended'"),
+    ),
+)
+
+HOSTS = Table(
+    "hosts",
+    METADATA,
+    Column("id", String(200), primary_key=True),
+    Column("phase", String(20), nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("kind", String(40), nullable=False),
+    Column("owner", String(200)),
+    Column("claim_id", String(40)),
+    Column("body", Text, nullable=False),
+    Index("events_by_claim", "claim_id", "seq"),
+)
+
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("id", String(40), primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("user", String(200), nullable=False),
+    Column("role", String(20), nullable=False),
+    Column("label", String(200), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+)
+
+USERS = Table(
+    "users",
+    METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("os_user", String(200)),
+)
+
+ONCE = Table(
+    "idempotency_keys",
+    METADATA,
+    Column("user", String(200), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("body", String(64), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+)

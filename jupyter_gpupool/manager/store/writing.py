@@ -1,0 +1,56 @@
+"""Writing one batch of changes in one transaction."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
+
+from . import rows
+from .changes import Changes
+from .sealing import Seal
+from .tables import CLAIMS, EVENTS, HOSTS, LEASES, ONCE, TOKENS, USERS
+
+
+def write(connection: Connection, changes: Changes, seal: Seal) -> None:
+    """Write everything; the caller's transaction makes it whole."""
+    _insert(connection, CLAIMS, (rows.claim_row(x, seal) for x in changes.new_claims))
+    _update(connection, CLAIMS, (rows.claim_row(x, seal) for x in changes.claims))
+    _update(connection, LEASES, map(rows.lease_row, changes.leases))
+    _insert(connection, LEASES, map(rows.lease_row, changes.new_leases))
+    _insert(connection, HOSTS, map(rows.host_row, changes.new_hosts))
+    _update(connection, HOSTS, map(rows.host_row, changes.hosts))
+    _insert(connection, USERS, map(rows.user_row, changes.new_users))
+    _update(connection, USERS, map(rows.user_row, changes.users))
+    _insert(connection, TOKENS, map(rows.token_row, changes.new_tokens))
+    if changes.gone_tokens:
+        connection.execute(delete(TOKENS).where(TOKENS.c.id.in_(changes.gone_tokens)))
+    _insert(connection, ONCE, map(rows.once_row, changes.new_once))
+    _update(connection, ONCE, map(rows.once_row, changes.once))
+    _insert(connection, EVENTS, map(rows.event_row, changes.events))
+
+
+def prune(connection: Connection, before: datetime, keys_before: datetime) -> None:
+    """Forget what ended, happened or was answered too long ago.
+
+    The last event stays, whatever its age: it holds the number the next one follows.
+    """
+    ended = select(CLAIMS.c.id).where(CLAIMS.c.ended_at < before)
+    connection.execute(delete(LEASES).where(LEASES.c.claim_id.in_(ended)))
+    connection.execute(delete(CLAIMS).where(CLAIMS.c.ended_at < before))
+    last = select(func.max(EVENTS.c.seq)).scalar_subquery()
+    connection.execute(delete(EVENTS).where(EVENTS.c.at < before, EVENTS.c.seq < last))
+    connection.execute(delete(ONCE).where(ONCE.c.at < keys_before))
+
+
+def _insert(connection: Connection, table: Table, made: Iterable[rows.Row]) -> None:
+    values = [dict(row) for row in made]
+    if values:
+        connection.execute(insert(table), values)
+
+
+def _update(connection: Connection, table: Table, made: Iterable[rows.Row]) -> None:
+    keys = [column.name for column in table.primary_key]
+    values = [{f"old_{k}" if k in keys else k: v for k, v in row.items()} for row in made]
+    if values:
+        this = [table.c[key] == bindparam(f"old_{key}") for key in keys]
+        connection.execute(update(table).where(*this), values)
