@@ -100,7 +100,8 @@ class ZygoteProcess:
             Unavailable: If there is no child: the zygote could not fork, died or hangs.
         """
         ticket = next(self._tickets)
-        answer = self._waiting[ticket] = self._loop.create_future()
+        answer: asyncio.Future[Forked] = self._loop.create_future()
+        self._waiting[ticket] = answer
         try:
             with ExitStack() as stack:
                 given = {"launch": stack.enter_context(launch_file(launch)), "log": log_fd}
@@ -141,10 +142,10 @@ class ZygoteProcess:
         raise self._unavailable("is gone")
 
     async def _writable(self) -> None:
-        free = self._loop.create_future()
-        self._loop.add_writer(self._link, lambda: free.done() or free.set_result(None))
+        free = asyncio.Event()
+        self._loop.add_writer(self._link, free.set)
         try:
-            await free
+            await free.wait()
         finally:
             self._loop.remove_writer(self._link)
 
@@ -191,11 +192,13 @@ class ZygoteProcess:
         self._loop.remove_reader(self._link)
         self._link.close()
         gone = self._unavailable("is gone")
-        for answer in (self._warm, *self._waiting.values()):
+        for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(gone)
-        # Nobody may be waiting for it to be warm.
-        self._warm.exception()
+        if not self._warm.done():
+            self._warm.set_exception(gone)
+            # Nobody may be waiting for it, which is no reason to complain.
+            self._warm.exception()
         self._loop.run_in_executor(None, self._process.wait)
         self._gone()
 

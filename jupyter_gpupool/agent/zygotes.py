@@ -29,8 +29,12 @@ _LONGEST_PAUSE_S = 30.0
 _SECRET = "GPUPOOL_TOKEN"  # noqa: S105 - the name of it
 _SHARED = ("PATH", "LANG", "LC_", "LD_", "TZ", "TMPDIR", "CUDA", "NVIDIA", "GPUPOOL_", "DASK_")
 """What of root's environment users' processes may see, by prefix."""
-_TUNED = {"MALLOC_TRIM_THRESHOLD_": "65536"}
-"""As dask's own Nanny starts its workers; read by the C library when a process starts."""
+_TUNED = {
+    # As dask's own Nanny starts its workers; read by the C library when a process starts.
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+    # pyarrow's allocator would start a thread, and a process with threads cannot be forked safely.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 
 
 @dataclass(frozen=True, slots=True)

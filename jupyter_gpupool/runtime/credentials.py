@@ -24,7 +24,9 @@ class ClaimSecurity(Security):
         roles = ("scheduler", "worker", "client")
         certificates = {f"tls_{role}_cert": tls.certificate for role in roles}
         keys = {f"tls_{role}_key": tls.key for role in roles}
-        super().__init__(require_encryption=True, tls_ca_file=tls.ca, **certificates, **keys)
+        super().__init__(  # type: ignore[no-untyped-call]  # distributed's has no types
+            require_encryption=True, tls_ca_file=tls.ca, **certificates, **keys
+        )
 
     def _get_tls_context(self, tls: dict[str, Any], purpose: ssl.Purpose) -> ssl.SSLContext:
         """The context for one direction; both check the other side against the claim's CA."""

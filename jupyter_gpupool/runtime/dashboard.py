@@ -7,9 +7,9 @@ at. The pages are built when the first of them is asked for: most claims' dashbo
 
 import hmac
 import logging
+from collections.abc import Sequence
 from typing import Any
 
-import dask.config
 import distributed.dashboard.scheduler
 from distributed.http.routing import RoutingApplication
 from distributed.http.utils import get_handlers
@@ -28,10 +28,11 @@ _NOT_SERVED = {"distributed.http.proxy"}
 class GuardedApplication(RoutingApplication):
     """Answers 404 to whoever does not know the prefix, whatever they ask for."""
 
-    def __init__(self, scheduler: Any, prefix: str) -> None:
-        super().__init__([])
+    def __init__(self, scheduler: Any, prefix: str, routes: Sequence[str]) -> None:
+        super().__init__([])  # type: ignore[no-untyped-call]  # distributed's has no types
         self._scheduler = scheduler
         self._prefix = prefix
+        self._routes = [module for module in routes if module not in _NOT_SERVED]
         self._is_built = False
 
     def find_handler(self, request: httputil.HTTPServerRequest, **kwargs: Any) -> Any:
@@ -50,31 +51,36 @@ class GuardedApplication(RoutingApplication):
             return
         self._is_built = True
         scheduler, prefix = self._scheduler, f"/{self._prefix}"
-        modules = [
-            module
-            for module in dask.config.get("distributed.scheduler.http.routes")
-            if module not in _NOT_SERVED
-        ]
-        self.add_handlers(r".*", get_handlers(server=scheduler, modules=modules, prefix=prefix))
-        distributed.dashboard.scheduler.connect(
-            self, scheduler.http_server, scheduler, prefix=prefix
+        self.add_handlers(
+            r".*", get_handlers(server=scheduler, modules=self._routes, prefix=prefix)
         )
+        connect: Any = distributed.dashboard.scheduler.connect
+        connect(self, scheduler.http_server, scheduler, prefix=prefix)
 
 
-def open_dashboard(scheduler: Any, *, listen: str, prefix: str, tls: Tls) -> int | None:
+def open_dashboard(
+    scheduler: Any, *, listen: str, prefix: str, tls: Tls, routes: Sequence[str]
+) -> int | None:
     """Serve a scheduler's pages on a free port of that address.
+
+    Args:
+        scheduler: Whose pages.
+        listen: The address.
+        prefix: The secret they all begin with.
+        tls: The scheduler's credentials.
+        routes: distributed's modules of pages.
 
     Returns:
         The port, or None without a prefix: then nothing listens.
     """
     clean = prefix.strip("/")
-    application = GuardedApplication(scheduler, clean)
+    application = GuardedApplication(scheduler, clean, routes)
     scheduler.http_application = application
     if not clean:
         return None
     # A line of the access log holds the path, and with it the prefix.
     logging.getLogger("tornado.access").disabled = True
-    server = HTTPServer(application, ssl_options=server_context(tls))
+    server: Any = HTTPServer(application, ssl_options=server_context(tls))
     server.listen(0, address=listen)
     port: int = next(iter(server._sockets.values())).getsockname()[1]  # noqa: SLF001 - as distributed does
     server.port, server.address = port, listen

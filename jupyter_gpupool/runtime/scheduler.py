@@ -5,6 +5,7 @@ Called by `child` in a process that is the claim's user already.
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,8 @@ _QUIETER = {
     "distributed.admin.tick.interval": "100ms",
     # A scheduler has no device of its own to watch.
     "distributed.diagnostics.nvml": False,
+    # `dashboard` serves them, when they are asked for.
+    "distributed.scheduler.http.routes": [],
     # How often an open page is pinged and a closed one's session is looked for.
     "distributed.scheduler.dashboard.bokeh-application.keep_alive_milliseconds": 10_000,
     "distributed.scheduler.dashboard.bokeh-application.check_unused_sessions_milliseconds": 10_000,
@@ -48,13 +51,15 @@ def run(launch: Launch) -> int:
         The exit code.
     """
     check_protocol(launch.protocol)
+    routes = dask.config.get("distributed.scheduler.http.routes")
     dask.config.set(_QUIETER)
-    return live_until_ended(_Process(launch).serve())
+    return live_until_ended(_Process(launch, routes).serve())
 
 
 class _Process:
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, routes: Sequence[str]) -> None:
         self._launch = launch
+        self._routes = routes
         self._stop = asyncio.Event()
         self._code = ExitCode.GOOD
 
@@ -68,6 +73,7 @@ class _Process:
             protocol=launch.protocol,
             security=ClaimSecurity(launch.tls),
             dashboard=False,
+            local_directory=launch.folder,
         )
         await scheduler
         port = open_dashboard(
@@ -75,6 +81,7 @@ class _Process:
             listen=launch.listen,
             prefix=launch.scheduler.dashboard_prefix,
             tls=launch.tls,
+            routes=self._routes,
         )
         await self._keep_agent_told(scheduler, port)
         return self._code
@@ -100,7 +107,7 @@ class _Process:
         await self._until_stopped(scheduler)
         talking.cancel()
 
-    async def _until_stopped(self, scheduler: ClaimScheduler) -> None:
+    async def _until_stopped(self, scheduler: Any) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)

@@ -66,7 +66,9 @@ class LeaseWorker(distributed.Worker):
         self.execution_state["scheduler"] = address
         await super()._register_with_scheduler()
 
-    async def close(self, *_: Any, reason: str = "worker-close", **__: Any) -> str | None:
+    async def close(  # type: ignore[override]  # distributed's own Worker does the same
+        self, *_: Any, reason: str = "worker-close", **__: Any
+    ) -> str | None:
         """Close within seconds, whatever its tasks do; the agent hears the reason first."""
         if not self.end_reason:
             self.end_reason = reason
@@ -158,8 +160,8 @@ class _Process:
             lifetime=None,
         )
 
-    async def _work(self, worker: LeaseWorker, link: AgentLink) -> str:
-        """From start to end; the reason of the end."""
+    async def _work(self, worker: Any, link: AgentLink) -> str:
+        """From start to end; the reason of the end. `Any`, for distributed's `start` is untyped."""
         stop = asyncio.create_task(self._stop.wait())
         start = asyncio.ensure_future(worker.start())
         await asyncio.wait([stop, start], return_when=asyncio.FIRST_COMPLETED)
@@ -171,7 +173,8 @@ class _Process:
         if not worker.end_reason:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(worker.close(reason=self._stop_reason), _CLOSE_WITHIN_S)
-        return worker.end_reason
+        reason: str = worker.end_reason
+        return reason
 
     def _obey_signals(self) -> None:
         loop = asyncio.get_running_loop()

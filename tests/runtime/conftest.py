@@ -3,18 +3,19 @@
 import asyncio
 import contextlib
 import dataclasses
-import datetime
+import datetime as dt
 import ipaddress
+import itertools
 import os
 import shutil
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -35,7 +36,7 @@ from jupyter_gpupool.protocol.launch import (
     WorkerState,
 )
 
-DEADLINE_S = 8.0
+DEADLINE_S = 30.0
 PREFIX = "secret-of-this-claim"
 
 
@@ -56,7 +57,7 @@ class Authority:
         self._certificate = self._sign(self._name, self._key, is_authority=True)
 
     def _sign(self, name, key, *, is_authority):
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
         return (
             x509.CertificateBuilder()
@@ -64,8 +65,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(minutes=5))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now - dt.timedelta(minutes=5))
+            .not_valid_after(now + dt.timedelta(days=1))
             .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
             .add_extension(addresses, critical=False)
             .sign(self._key, hashes.SHA256())
@@ -106,6 +107,8 @@ class Claim:
 class Host:
     """The agent's side, without an agent: zygotes, the children's socket, and what they said."""
 
+    prefix = PREFIX
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.states: dict[str, list[SchedulerState | WorkerState]] = {}
@@ -115,6 +118,7 @@ class Host:
         self.hellos: list[Hello] = []
         self.gone: list[Hello] = []
         self.is_admitting = True
+        self._numbers = itertools.count()
         self._changed = asyncio.Event()
         self.zygotes = Zygotes(
             interpreter=Path(sys.executable), log_folder=folder, exited=self._note_end
@@ -131,8 +135,9 @@ class Host:
             gone=self._note_gone,
         )
 
-    def a_claim(self, claim_id: str) -> Claim:
+    def a_claim(self) -> Claim:
         """A claim with its folder and credentials."""
+        claim_id = f"claim-{next(self._numbers)}"
         folder = self.folder / claim_id
         folder.mkdir()
         authority = Authority()
@@ -183,6 +188,7 @@ class Host:
         address=None,
         env=None,
         protocol="tls",
+        prefix=PREFIX,
         **options,
     ) -> Launch:
         """What the agent would hand over."""
@@ -207,7 +213,7 @@ class Host:
             env=env or {},
             scheduler_address=address,
             worker=WorkerLaunch(**(worker | options)) if role is Role.WORKER else None,
-            scheduler=SchedulerLaunch(dashboard_prefix=PREFIX) if role is Role.SCHEDULER else None,
+            scheduler=SchedulerLaunch(dashboard_prefix=prefix) if role is Role.SCHEDULER else None,
         )
 
     async def until(self, holds: Callable[[], object], deadline_s: float = DEADLINE_S):
@@ -253,14 +259,32 @@ class Host:
         state = self.state_of(claim)
         return state is not None and set(state.workers) == set(leases)
 
+    def pid_of(self, claim: Claim, lease: str = "") -> int:
+        """The process of the scheduler, or of a lease's worker."""
+        return self.pids[f"{claim.claim_id}/{lease}"]
+
+    async def end_of(self, claim: Claim, lease: str = "", deadline_s: float = DEADLINE_S) -> int:
+        """Wait for a process to end.
+
+        Returns:
+            Its exit status.
+        """
+        pid = self.pid_of(claim, lease)
+        await self.until(lambda: pid in self.ends, deadline_s)
+        return self.ends[pid]
+
+    def kill_all(self, claim: Claim | None = None) -> None:
+        """End what still runs, of one claim or of all."""
+        for name, pid in self.pids.items():
+            if pid not in self.ends and (claim is None or name.startswith(f"{claim.claim_id}/")):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     async def down(self) -> None:
         """Leave nothing behind."""
         await self.zygotes.close()
         await self.socket.close()
-        for pid in self.pids.values():
-            if pid not in self.ends:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        self.kill_all()
         for fd in self.locks.values():
             os.close(fd)
 
@@ -289,16 +313,31 @@ class Host:
         self._changed.set()
 
 
-@pytest.fixture
-async def host() -> AsyncIterator[Host]:
-    """A host with a warm zygote. Its folder is short and open: sockets and other users need it."""
+@pytest.fixture(scope="module")
+def host_folder() -> Iterator[Path]:
+    """A folder with a short path, which other users may pass through."""
     folder = Path(tempfile.mkdtemp(prefix="gpupool-"))
     folder.chmod(0o711)
-    host = Host(folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def host(host_folder: Path) -> AsyncIterator[Host]:
+    """A host with a warm zygote."""
+    host = Host(host_folder)
     await host.socket.start()
     await host.zygotes.warm(None)
     try:
         yield host
     finally:
         await host.down()
-        shutil.rmtree(folder)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def claim(host: Host) -> AsyncIterator[Claim]:
+    """A claim whose processes do not outlive the test."""
+    claim = host.a_claim()
+    yield claim
+    host.kill_all(claim)
+    host.is_admitting = True

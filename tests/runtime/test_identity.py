@@ -1,0 +1,55 @@
+"""A child becomes its claim's user for good."""
+
+import os
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from jupyter_gpupool.agent.zygotes import Identity
+
+NOBODY = 65534
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
+]
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+async def test_child_is_its_user_with_all_its_groups(host, claim):
+    """User, group and further groups are the claim's, not root's."""
+    await host.up(claim, "lease-a", identity=Identity(NOBODY, NOBODY, (NOBODY, 12345)))
+    status = _status(host.pid_of(claim, "lease-a"))
+    assert status["Uid"].split() == [str(NOBODY)] * 4
+    assert status["Gid"].split() == [str(NOBODY)] * 4
+    assert set(status["Groups"].split()) == {str(NOBODY), "12345"}
+
+
+async def test_child_can_never_gain_a_right_again(host, claim):
+    """No capability is left, and set-uid programs give none."""
+    await host.up(claim, "lease-a", identity=Identity(NOBODY, NOBODY))
+    status = _status(host.pid_of(claim, "lease-a"))
+    assert status["NoNewPrivs"].strip() == "1"
+    assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
+
+
+async def test_users_worker_computes_as_that_user(host, claim):
+    """Dask's work runs as the user, with the user's name and home."""
+
+    def who():
+        return os.getuid(), os.environ["USER"]
+
+    state = await host.up(claim, "lease-a", identity=Identity(NOBODY, NOBODY))
+    async with Client(state.address, security=claim.security(), asynchronous=True) as client:
+        assert await client.submit(who) == (NOBODY, "nobody")
+
+
+async def test_root_zygote_stays_single_threaded_and_root(host, claim):
+    """Children change; the zygote does not."""
+    await host.up(claim, "lease-a", identity=Identity(NOBODY, NOBODY))
+    (zygote,) = host.zygotes.pids
+    assert (_status(zygote)["Threads"].strip(), _status(zygote)["Uid"].split()[0]) == ("1", "0")

@@ -1,0 +1,61 @@
+"""Scaling down for real: results move, the agent is told, repeated orders do nothing."""
+
+import os
+import signal
+
+import pytest
+from distributed import Client, wait
+
+from jupyter_gpupool.protocol.launch import Orders, Role
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def _client(claim, state):
+    return Client(state.address, security=claim.security(), asynchronous=True)
+
+
+def _order(host, claim, **orders):
+    host.socket.order(Role.SCHEDULER, claim.claim_id, "", Orders(**orders))
+
+
+async def test_results_of_a_retired_worker_move_to_the_others(host, claim):
+    """Nothing that was computed is lost, and nothing is computed again."""
+    state = await host.up(claim, "lease-a", "lease-b")
+    async with _client(claim, state) as client:
+        results = client.map(lambda n: (n, os.getpid()), range(40))
+        await wait(results)
+        before = await client.gather(results)
+        _order(host, claim, retire=("lease-a",))
+        await host.until(lambda: host.is_complete(claim, ["lease-b"]))
+        assert await client.gather(results) == before
+    assert host.state_of(claim).retired == ("lease-a",)
+
+
+async def test_worker_is_told_retired_before_it_ends(host, claim):
+    """So the agent never takes a retired worker's end for a crash."""
+    await host.up(claim, "lease-a", "lease-b")
+    _order(host, claim, keep_workers=1)
+    await host.until(lambda: host.state_of(claim).retired)
+    (name,) = host.state_of(claim).retired
+    assert await host.end_of(claim, name) == 0
+    said = host.states[f"{claim.claim_id}/"]
+    assert [s.retiring for s in said if s.retiring][0] == (name,)
+
+
+async def test_last_worker_can_be_retired_too(host, claim):
+    """Scaling to nothing works, even when nobody is left to take the results."""
+    state = await host.up(claim, "lease-a")
+    async with _client(claim, state) as client:
+        result = client.submit(sum, [1, 2])
+        await result
+        _order(host, claim, keep_workers=0)
+        assert await host.end_of(claim, "lease-a") == 0
+
+
+async def test_killed_worker_is_missed_at_once(host, claim):
+    """A worker that dies is out of the scheduler's state without waiting for a time-out."""
+    await host.up(claim, "lease-a", "lease-b")
+    os.kill(host.pid_of(claim, "lease-a"), signal.SIGKILL)
+    await host.until(lambda: host.is_complete(claim, ["lease-b"]), deadline_s=5)
+    assert host.state_of(claim).retired == ()
