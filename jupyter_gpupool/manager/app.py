@@ -9,9 +9,8 @@ import asyncio
 import os
 import sys
 from copy import deepcopy
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_core.paths import jupyter_config_path, jupyter_runtime_dir
 from traitlets import Bool, Float, Int, Unicode
@@ -25,6 +24,8 @@ from .logs import set_up_logs
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .http_server import Tls
     from .serving import Embedded, Serving
 
@@ -117,7 +118,7 @@ class ManagerApp(Application):
         " The next use starts it again in about a second. Default: 600.",
     ).tag(config=True)
 
-    aliases: dict[Any, Any] = {
+    aliases = {  # noqa: RUF012 - traitlets reads it from the class
         "ip": "ManagerApp.ip",
         "port": "ManagerApp.port",
         "state": "ManagerApp.state_folder",
@@ -130,7 +131,7 @@ class ManagerApp(Application):
         "idle-exit-after": "ManagerApp.idle_exit_after_s",
         "log-level": "Application.log_level",
     }
-    flags: dict[Any, Any] = {
+    flags = {  # noqa: RUF012 - as above
         "embedded": ({"ManagerApp": {"embedded": True}}, "Be one user's own pool."),
         "stop-all-on-exit": (
             {"ManagerApp": {"stop_all_on_exit": True}},

@@ -34,6 +34,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
+        self.listening = asyncio.Event()
         self.stopping = asyncio.Event()
 
     @contextlib.contextmanager
@@ -42,7 +43,8 @@ class _Server(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Wait for the end."""
+        """Wait for the end; the server listens by now."""
+        self.listening.set()
         await self.stopping.wait()
 
 
@@ -101,8 +103,9 @@ class HttpServer:
         )
         self._server = _Server(config)
         self._task = asyncio.create_task(self._server.serve([self._socket]), name="gpupool-http")
-        while not self._server.started and not self._task.done():
-            await asyncio.sleep(0.001)
+        listening = asyncio.ensure_future(self._server.listening.wait())
+        await asyncio.wait((listening, self._task), return_when=asyncio.FIRST_COMPLETED)
+        listening.cancel()
 
     async def stop(self) -> None:
         """Answer what was asked, then hang up."""

@@ -24,7 +24,7 @@ from .parts import AgentCaller, Parts, TheParts
 
 _LOG = logging.getLogger(__name__)
 _TRY_LATER, _MISREAD = 1013, 1007
-_CODES = {Closing.TOKEN_VOID: 4401, Closing.REPLACED: 4409, Closing.ENDING: 1012}
+_CODES = {Closing.VOID: 4401, Closing.REPLACED: 4409, Closing.ENDING: 1012}
 _SILENT_AFTER = 2 / 3
 """Of `host_lost_after_s`: a link without a word for so long is taken for broken."""
 
@@ -53,7 +53,7 @@ async def _converse(socket: WebSocket, caller: Caller, parts: Parts) -> None:
     opened = Link(host_id=report.host_id)
     service.links.open(opened)
     try:
-        with parts.sessions.opened(caller, lambda: opened.close(Closing.TOKEN_VOID)):
+        with parts.sessions.opened(caller, lambda: opened.close(Closing.VOID)):
             await _serve(socket, service, opened, report)
     finally:
         if service.links.drop(opened):

@@ -55,7 +55,7 @@ def digest_of(secret: str) -> str:
 
 
 class TokenAuthenticator:
-    """Knows callers by the pool's own tokens, from memory, so that a revoked one is void at once."""
+    """Knows callers by the pool's own tokens, in memory: a revoked one is void at once."""
 
     def __init__(self, books: TokenBooks, clock: Clock) -> None:
         self._books = books

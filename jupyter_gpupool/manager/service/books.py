@@ -5,16 +5,18 @@ Only `UnitOfWork.merge` writes here, and only after the commit. Everybody may re
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
-from jupyter_gpupool.protocol.link import HostReport
 
 from .records import ClaimRecord, OnceRecord, UserRecord
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.manager.auth.tokens import TokenRecord
+    from jupyter_gpupool.pool.host import Host
+    from jupyter_gpupool.protocol.link import HostReport
 
 _ENDED_KEPT = 500
 OnceKey = tuple[UserName, str]

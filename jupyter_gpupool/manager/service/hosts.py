@@ -34,9 +34,9 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     """Take a report into the books, with all it means for leases and claims."""
     report = command.report
     before = unit.hosts.get(report.host_id)
-    if before is None or (before.phase is not HostPhase.CONNECTED and not command.joins):
-        if not command.joins:
-            return  # a late word of a connection that is gone
+    is_connected = before is not None and before.phase is HostPhase.CONNECTED
+    if not command.joins and not is_connected:
+        return  # a late word of a connection that is gone
     free_before = free_devices(unit).get(report.host_id)
     unit.reports[report.host_id] = report
     _keep_host(unit, before, report, joins=command.joins)

@@ -15,7 +15,7 @@ class Closing(StrEnum):
     """Why a link has to close."""
 
     REPLACED = "A newer agent of this host has taken over."
-    TOKEN_VOID = "The token was revoked or has expired."
+    VOID = "The token was revoked or has expired."
     ENDING = "The manager ends."
 
 

@@ -142,7 +142,7 @@ class Service:
         decided = self._plan(unit)
         try:
             await self._commit(unit)
-        except Exception as error:  # whatever it was, the books stay as the database is
+        except Exception as error:  # noqa: BLE001 - whatever it was, the books stay as the database is
             _LOG.warning("A commit failed: %s", error)
             for job, _ in done:
                 _fail(job, error)
@@ -166,7 +166,7 @@ class Service:
         child = unit.child()
         try:
             decided = run_pass(child, len(self.books.claims))
-        except Exception:  # the batch's own commands must not be lost with a failing pass
+        except Exception:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
             _LOG.exception("A scheduling pass failed; nothing was granted")
             return None
         child.merge()
@@ -224,7 +224,7 @@ def _attempt(unit: UnitOfWork, job: _Job) -> tuple[Any] | None:
     except PoolError as error:
         _fail(job, error)
         return None
-    except Exception as error:  # one broken command must not stop the only writer
+    except Exception as error:  # noqa: BLE001 - one broken command must not stop the only writer
         _LOG.exception("A command failed in a way nobody foresaw")
         _fail(job, error)
         return None

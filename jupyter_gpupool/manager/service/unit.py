@@ -7,20 +7,22 @@ are written in one transaction and only then become the books.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.manager.settings import Settings
 from jupyter_gpupool.pool.event import Event, EventKind
-from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
-from jupyter_gpupool.protocol.link import HostReport
 
 from .books import Books, OnceKey
 from .layer import Layer
 from .outbox import Outboxes
 from .records import ClaimRecord, OnceRecord, UserRecord
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.manager.auth.tokens import TokenRecord
+    from jupyter_gpupool.pool.host import Host
+    from jupyter_gpupool.protocol.link import HostReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
