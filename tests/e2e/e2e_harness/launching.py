@@ -4,7 +4,9 @@ Called by the running pool. Every process carries the pool's mark, and so does a
 that is how nothing of a pool outlives its scenario.
 """
 
+import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -25,7 +27,7 @@ class Setup:
 
     Attributes:
         as_uid: Whose processes they are; None is the tests' own user.
-        os_user: Whose processes plain users' workers are; None is the user of the same name.
+        os_user: Whose processes plain users' workers are; None is the pool's own user.
     """
 
     manager_options: tuple[str, ...] = ()
@@ -97,18 +99,21 @@ class Launcher:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port of loopback that nobody listens on, and that no connection of others takes next."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 30_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+
+
+def tail(path: Path) -> str:
+    """The last lines of a log."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
+        return file.read().decode(errors="replace")
 
 
 def _give(folder: Path, uid: int) -> None:
     for path in (folder, *folder.rglob("*")):
         shutil.chown(path, uid, uid)
-
-
-def tail(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
-        return file.read().decode(errors="replace")

@@ -54,7 +54,9 @@ class RunningPool:
     def spawn_manager(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
         """Start a manager's process and come back at once."""
         options = (f"--port={self.port}", f"--state={self.manager_state}")
-        command = ["-m", "jupyter_gpupool.manager", *options, *self.setup.manager_options, *extra]
+        users = f"--ManagerApp.run_as_users={self.setup.os_user is not None}"
+        more = (users, *self.setup.manager_options, *extra)
+        command = ["-m", "jupyter_gpupool.manager", *options, *more]
         return self._launcher.spawn("manager", command, environment)
 
     def start_agent(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
@@ -108,7 +110,9 @@ class RunningPool:
     def api(self) -> Api:
         """The admin's way in; its token is the one the manager wrote at its first start."""
         if "admin" not in self._apis:
-            token = (self.manager_state / "admin-token").read_text().strip()
+            file = self.manager_state / "admin-token"
+            eventually(file.exists, 5, "the admin's token is written", context=self.logs)
+            token = file.read_text().strip()
             self._apis["admin"] = Api(self.url, token, self.journal)
         return self._apis["admin"]
 

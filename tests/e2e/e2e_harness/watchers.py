@@ -70,7 +70,8 @@ class Watch:
     def stop(self) -> None:
         """Close them."""
         self._done.set()
-        self._thread.join(10)
+        if self._thread.is_alive():
+            self._thread.join(10)
 
     def assert_exclusive(self) -> None:
         """No device has had processes of two claims on it at the same time.
