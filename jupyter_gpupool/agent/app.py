@@ -65,6 +65,11 @@ class AgentApp(JupyterApp):
         help="Devices to simulate on a machine without a GPU. 0 never simulates, which is right for"
         " production: a host with a broken driver should not offer devices. Default: four.",
     ).tag(config=True)
+    simulated_host = Unicode(
+        help="Name of the machine whose devices are simulated. Pools that simulate the same one"
+        " share its devices as they would share real ones: one leases, the other waits. Give tests"
+        " that run together different names. Default: this machine."
+    ).tag(config=True)
     address = Unicode(
         help="IP address that this host's schedulers and workers listen on; other hosts of the pool"
         " and its users must reach it. Default: loopback if the manager is there, else the address"
@@ -130,6 +135,7 @@ class AgentApp(JupyterApp):
         "name": "AgentApp.host_name",
         "label": "AgentApp.labels",
         "simulated": "AgentApp.simulated",
+        "simulated-host": "AgentApp.simulated_host",
         "address": "AgentApp.address",
         "token-file": "AgentApp.token_file",
         "ca-file": "AgentApp.ca_file",
@@ -170,7 +176,7 @@ class AgentApp(JupyterApp):
         folder = open_state_folder(Path(self.state_folder or default_state_folder()))
         # Kept open for as long as the process lives.
         take_lock(folder)
-        opened = open_devices(self.simulated)
+        opened = open_devices(self.simulated, host=self.simulated_host)
         if opened.notice:
             logger.warning("%s", opened.notice)
         settings = self._settings(len(opened.devices.list()))

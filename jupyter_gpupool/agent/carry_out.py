@@ -19,8 +19,8 @@ from .keys import ProcessKey
 from .parts import Parts
 from .process_watch import Ended
 from .reconcile import Action, GiveUp, MarkRetired, Start, Stop, Tell
-from .seen import GOING, Seen, Stage, failed
-from .starting import start
+from .seen import GOING, Seen, Stage, failed, forked, forking
+from .starting import fork, prepare
 from .stopping import end
 from .wanted import Wanted, WantedProcess
 
@@ -108,7 +108,7 @@ class CarryOut:
     def _begin_start(self, key: ProcessKey, wanted: WantedProcess) -> None:
         there = self._parts.table.get(key)
         seen = there or Seen(key=key, stage=Stage.FORKING, uid=None, device=wanted.device)
-        self._parts.table.put(replace(seen, stage=Stage.FORKING))
+        self._parts.table.put(forking(seen))
         self._after(key, self._start(key, wanted))
 
     def _begin_stop(self, key: ProcessKey, grace_s: float) -> None:
@@ -132,16 +132,24 @@ class CarryOut:
         if seen.stage in GOING:
             return
         try:
-            after = await start(seen, wanted, self._parts)
+            prepared = prepare(seen, wanted, self._parts)
+            self._parts.table.put(prepared.seen)
+            process = await fork(prepared, self._parts)
         except PoolError as error:
-            if self._parts.table[key].stage is Stage.FORKING:
-                self._keep(after_failed_start(seen, str(error), time.monotonic()))
+            self._settle_failed_start(key, error)
             return
-        assert after.process is not None
-        # It may have become unwanted meanwhile; then its stop waits behind this very task.
-        stage = self._parts.table[key].stage
-        self._keep(after if stage is Stage.FORKING else replace(after, stage=stage))
-        self._parts.processes.watch(key, after.process, has_parent=True)
+        self._keep(forked(self._parts.table[key], process))
+        self._parts.processes.watch(key, process, has_parent=True)
+
+    def _settle_failed_start(self, key: ProcessKey, error: PoolError) -> None:
+        seen = self._parts.table[key]
+        if seen.stage is Stage.FORKING:
+            may_work_later = isinstance(error, Unavailable)
+            self._keep(
+                after_failed_start(
+                    seen, str(error), may_work_later=may_work_later, now_s=time.monotonic()
+                )
+            )
 
     async def _stop(self, key: ProcessKey, grace_s: float) -> None:
         await self._end_fully(key, grace_s)

@@ -47,9 +47,9 @@ def after_own_end(seen: Seen, ended: Ended, around: Circumstances) -> Seen:
     return _again(seen, ended, verdict, clean=clean)
 
 
-def after_failed_start(seen: Seen, reason: str, now_s: float) -> Seen:
+def after_failed_start(seen: Seen, reason: str, *, may_work_later: bool, now_s: float) -> Seen:
     """A worker that could not be forked: counts as a crash, so it is not tried for ever."""
-    if seen.key.role is Role.SCHEDULER:
+    if seen.key.role is Role.SCHEDULER or not may_work_later:
         return failed(seen, reason, now_s)
     verdict = after_end(seen.history, clean=False, now_s=now_s)
     after = replace(seen, history=verdict.history, problem=reason)

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +17,12 @@ from pathlib import Path
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import ClaimId, HostId
-from jupyter_gpupool.protocol.launch import Hello, Role, SchedulerState, WorkerState
 from jupyter_gpupool.protocol.link import Desired, HostReport
 
 from . import procfs
 from .adoption import adopt
 from .carry_out import CarryOut
-from .child_socket import ChildSocket
+from .children import Children
 from .claim_folders import remove_working_folders, tidy_logs
 from .control_groups import ControlGroups
 from .device_watch import DeviceWatch, Pace
@@ -33,7 +31,6 @@ from .devices.lock import DeviceLocks
 from .footprint import HOST_MARK
 from .foreign import foreign_on
 from .host_facts import HostFacts
-from .keys import ProcessKey
 from .launching import HostTerms
 from .memory import kill, outgrown
 from .parts import Parts, footprint_of
@@ -41,7 +38,7 @@ from .process_watch import Ended, ProcessWatch
 from .reconcile import difference
 from .records import Records
 from .reports import Moment, host_report
-from .seen import Seen, Stage, scheduler_said, worker_named_by_scheduler, worker_said
+from .seen import Seen, Stage
 from .state_folder import StateFolder
 from .stopping import LOOK, send
 from .table import Table
@@ -91,8 +88,6 @@ class HostAgent:
         self._is_ending = False
         self._record_problem = ""
         self._zygote_problem = ""
-        self._returned: set[ProcessKey] = set()
-        self._heard = asyncio.Event()
         self._tidied_at_s = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = self._make_parts(host_id, folder, devices)
@@ -101,13 +96,7 @@ class HostAgent:
     def _make_parts(self, host_id: HostId, folder: StateFolder, devices: Devices) -> Parts:
         table, locks = Table(self._changed), DeviceLocks()
         processes = ProcessWatch(self._take_end)
-        socket = ChildSocket(
-            folder.socket,
-            admit=self._admit,
-            heard=self._hear,
-            lock_returned=self._take_lock_back,
-            gone=lambda _: None,
-        )
+        self._children = Children(host_id, table, locks, self._keep_record)
         return Parts(
             host_id=host_id,
             folder=folder,
@@ -127,7 +116,7 @@ class HostAgent:
                 exited=processes.ended_with,
             ),
             processes=processes,
-            socket=socket,
+            socket=self._children.open_socket(folder.socket),
         )
 
     @property
@@ -148,11 +137,8 @@ class HostAgent:
         self._adopt()
         await self._parts.socket.start()
         await self._parts.devices.look(self._foreign_on)
-        self._tasks = [
-            asyncio.create_task(self._warm_up()),
-            asyncio.create_task(self._wait_for_children()),
-        ]
-        await self._tasks[1]
+        self._tasks = [asyncio.create_task(self._warm_up())]
+        await self._children.wait_for_all(_CHILDREN_RETURN_WITHIN_S)
         watching = self._parts.devices.run(self._foreign_on, self._hands.forget, self.news.set)
         self._tasks += [asyncio.create_task(watching), asyncio.create_task(self._tick_for_ever())]
 
@@ -253,54 +239,11 @@ class HostAgent:
         keep = self._parts.table.claims() | (self._wanted or NOTHING).claims
         await asyncio.to_thread(_tidy_folders, self._parts.folder, keep)
 
-    # --- children
-
-    def _admit(self, hello: Hello, pid: int, uid: int) -> bool:
-        seen = self._parts.table.named(hello)
-        if seen is None or seen.uid not in (uid, None):
-            return False
-        if seen.stage is not Stage.FORKING:
-            return seen.process is not None and seen.process.pid == pid
-        # Its pid is not known here yet: it may be quicker than the zygote's answer.
-        row = procfs.read_row(pid)
-        marked = procfs.environment_of(pid).get(HOST_MARK) == self._parts.host_id
-        return marked and row is not None and row.session == pid
-
     def _take_end(self, ended: Ended) -> None:
         self._hands.ended(ended)
 
-    def _hear(self, hello: Hello, state: SchedulerState | WorkerState) -> None:
-        seen = self._parts.table.named(hello)
-        if seen is None:
-            return
-        if isinstance(state, WorkerState):
-            self._learn(worker_said(seen, state))
-        else:
-            self._learn(scheduler_said(seen, state))
-            for worker in self._workers_of(seen.key):
-                self._learn(worker_named_by_scheduler(worker, state))
-        self._returned.add(seen.key)
-        self._heard.set()
-
-    def _learn(self, seen: Seen) -> None:
-        before = self._parts.table[seen.key]
-        if before != seen:
-            self._parts.table.put(seen)
-            self._hands.keep_record(seen)
-
-    def _workers_of(self, scheduler: ProcessKey) -> Iterable[Seen]:
-        rows = tuple(self._parts.table.values())
-        return (r for r in rows if r.key.role is Role.WORKER and r.key.scheduler == scheduler)
-
-    def _take_lock_back(self, hello: Hello, descriptor: int) -> None:
-        seen = self._parts.table.named(hello)
-        if seen is None or seen.device is None:
-            os.close(descriptor)
-            return
-        try:
-            self._parts.locks.adopt(seen.device, descriptor)
-        except PoolError as error:
-            logger.warning("%s returned no lock of its device: %s", seen.key, error)
+    def _keep_record(self, seen: Seen) -> None:
+        self._hands.keep_record(seen)
 
     def _foreign_on(self, sample: DeviceSample) -> tuple[DeviceProcess, ...]:
         rows = self._parts.table.values()
@@ -327,19 +270,6 @@ class HostAgent:
         for seen in found.seen:
             parts.table.put(seen)
             self._hands.resume(seen)
-
-    async def _wait_for_children(self) -> None:
-        deadline_s = time.monotonic() + _CHILDREN_RETURN_WITHIN_S
-        while (left_s := deadline_s - time.monotonic()) > 0 and self._are_missed():
-            self._heard.clear()
-            try:
-                await asyncio.wait_for(self._heard.wait(), left_s)
-            except TimeoutError:
-                return
-
-    def _are_missed(self) -> bool:
-        alive = {k for k, seen in self._parts.table.items() if seen.stage is Stage.ALIVE}
-        return bool(alive - self._returned)
 
     async def _warm_up(self) -> None:
         try:

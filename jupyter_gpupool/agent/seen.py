@@ -84,12 +84,11 @@ class Seen:
         return self.stage is Stage.ALIVE and self.address is not None
 
 
-def forked(seen: Seen, process: ProcessId) -> Seen:
-    """It runs, as a new process: nothing said by an earlier one holds any more."""
+def forking(seen: Seen) -> Seen:
+    """It is being forked: nothing that an earlier process of it said holds any more."""
     return replace(
         seen,
-        stage=Stage.ALIVE if seen.stage is Stage.FORKING else seen.stage,
-        process=process,
+        stage=Stage.FORKING,
         address=None,
         dashboard_port=None,
         registered=False,
@@ -97,6 +96,12 @@ def forked(seen: Seen, process: ProcessId) -> Seen:
         killed_for="",
         orders=None,
     )
+
+
+def forked(seen: Seen, process: ProcessId) -> Seen:
+    """It runs. It may have said something before its pid was known, and may be unwanted already."""
+    stage = Stage.ALIVE if seen.stage is Stage.FORKING else seen.stage
+    return replace(seen, stage=stage, process=process)
 
 
 def failed(seen: Seen, problem: str, now_s: float) -> Seen:

@@ -5,7 +5,7 @@ between, the next agent knows what to look for.
 """
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jupyter_gpupool.pool.device import Device
 from jupyter_gpupool.pool.errors import NotFound
@@ -16,7 +16,7 @@ from .claim_folders import make_working_folder, open_log
 from .launching import launch_of, memory_limit_bytes
 from .parts import Parts
 from .procfs import ProcessId
-from .seen import Seen, Stage, forked
+from .seen import Seen
 from .users import identity_of
 from .wanted import WantedProcess
 from .zygotes import Identity
@@ -25,17 +25,28 @@ DEFAULT_ENVIRONMENT = "default"
 """The environment the agent itself runs in; the only one it offers so far."""
 
 
-async def start(seen: Seen, wanted: WantedProcess, parts: Parts) -> Seen:
-    """Fork the process; how it then stands.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """All that is needed to fork a process."""
+
+    seen: Seen
+    launch: Launch
+    identity: Identity | None
+
+
+def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
+    """Check that the process can run here, and write down that it is about to.
 
     Raises:
-        PoolError: If it cannot be forked; nothing of it is left then.
+        PoolError: If it cannot.
     """
     _check_environment(wanted)
     identity = identity_of(wanted.claim.os_user)
     device = _device_of(wanted, parts)
-    seen = _prepared(seen, wanted, device, identity, parts)
     uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
+    seen = replace(seen, uid=uid)
+    if device is not None:
+        seen = _with_memory(seen, wanted, device, parts)
     make_working_folder(parts.folder, seen.key.claim_id, uid=uid, gid=gid)
     launch = launch_of(
         wanted,
@@ -44,38 +55,36 @@ async def start(seen: Seen, wanted: WantedProcess, parts: Parts) -> Seen:
         scheduler_address=_scheduler_address(wanted, parts),
     )
     parts.records.write(seen)
-    pid = await _fork(seen, launch, identity, parts)
-    row = procfs.read_row(pid)
-    # Gone already: an identity that no process has, so that its end is noticed at once.
-    process = row.id if row is not None else ProcessId(pid, 0)
-    parts.groups.put(seen.key, pid)
-    return forked(replace(seen, stage=Stage.FORKING), process)
+    return Prepared(seen=seen, launch=launch, identity=identity)
 
 
-async def _fork(seen: Seen, launch: Launch, identity: Identity | None, parts: Parts) -> int:
-    lock_fd = None if seen.device is None else parts.locks.acquire(seen.device)
-    log_fd = open_log(parts.folder, seen.key)
+async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
+    """Fork the process, with its device's lock and its log.
+
+    Raises:
+        PoolError: If it cannot be forked; nothing of it is left then.
+    """
+    key, device = prepared.seen.key, prepared.seen.device
+    lock_fd = None if device is None else parts.locks.acquire(device)
+    log_fd = open_log(parts.folder, key)
     try:
-        return await parts.zygotes.fork(launch, identity=identity, log_fd=log_fd, lock_fd=lock_fd)
+        pid = await parts.zygotes.fork(
+            prepared.launch, identity=prepared.identity, log_fd=log_fd, lock_fd=lock_fd
+        )
     finally:
         os.close(log_fd)
+    parts.groups.put(key, pid)
+    row = procfs.read_row(pid)
+    # Gone already: an identity that no process has, so that its end is noticed at once.
+    return row.id if row is not None else ProcessId(pid, 0)
 
 
-def _prepared(
-    seen: Seen,
-    wanted: WantedProcess,
-    device: Device | None,
-    identity: Identity | None,
-    parts: Parts,
-) -> Seen:
-    uid = identity.uid if identity else os.getuid()
-    if device is None:
-        return replace(seen, uid=uid)
+def _with_memory(seen: Seen, wanted: WantedProcess, device: Device, parts: Parts) -> Seen:
+    used_bytes = parts.devices.memory_used_bytes(device.uuid)
     return replace(
         seen,
-        uid=uid,
         memory_limit_bytes=memory_limit_bytes(wanted.claim.options, parts.terms),
-        baseline_bytes=seen.baseline_bytes or parts.devices.memory_used_bytes(device.uuid),
+        baseline_bytes=used_bytes if seen.baseline_bytes is None else seen.baseline_bytes,
     )
 
 
