@@ -25,7 +25,6 @@ from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.units import plural
 
-from .demo_work import Wrong, array_result, dataframe_result
 from .process_tree import Seen, alive, kill, tree
 
 if TYPE_CHECKING:
@@ -191,6 +190,9 @@ def _work(pool: Pool, report: DemoReport, started: set[Seen]) -> None:
 
 
 def _compute(cluster: ClaimCluster, report: DemoReport) -> None:
+    # Imported while the pool is up: its agent warms its own Python meanwhile.
+    from .demo_work import Wrong, array_result, dataframe_result  # noqa: PLC0415
+
     with Client(cluster) as client:
         with report.step("first result") as result:
             result.append(f"sum = {client.submit(sum, range(10)).result()}")

@@ -24,6 +24,7 @@ from .discovery import CA, TOKEN, TOKEN_FILE, URL
 START_WITHIN_S = 30.0
 _HEALTH_WITHIN_S = 2.0
 _LOG_LINES = 3
+_CONFIG_PATH = "JUPYTER_CONFIG_PATH"
 _NEEDED = {
     "alembic": "alembic",
     "cryptography": "cryptography",
@@ -44,10 +45,13 @@ class EmbeddedPlan:
     Attributes:
         runtime_file: Where it says how it is reached; its log and the lock lie beside it.
         options: More arguments for the manager. No secret: others can read them.
+        config_folder: Where its and its agent's configuration is looked for first; None is
+            Jupyter's folders alone.
     """
 
     runtime_file: Path
     options: tuple[str, ...] = ()
+    config_folder: Path | None = None
     start_within_s: float = START_WITHIN_S
 
     @property
@@ -118,7 +122,7 @@ def spawn(plan: EmbeddedPlan) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=log,
             cwd="/",
-            env=_environment(),
+            env=_environment(plan),
             start_new_session=True,
         )
     # It is waited for in a thread, so that it leaves no zombie when it ends before us.
@@ -126,9 +130,13 @@ def spawn(plan: EmbeddedPlan) -> subprocess.Popen[bytes]:
     return manager
 
 
-def _environment() -> dict[str, str]:
+def _environment(plan: EmbeddedPlan) -> dict[str, str]:
     own = {URL, TOKEN, TOKEN_FILE, CA, "JPY_PARENT_PID"}
-    return {name: value for name, value in os.environ.items() if name not in own}
+    kept = {name: value for name, value in os.environ.items() if name not in own}
+    if plan.config_folder is not None:
+        folders = (str(plan.config_folder), kept.get(_CONFIG_PATH, ""))
+        kept[_CONFIG_PATH] = os.pathsep.join(filter(None, folders))
+    return kept
 
 
 def failed(plan: EmbeddedPlan, what: str) -> Unavailable:

@@ -6,6 +6,8 @@ distributed Client looks like inside.
 
 import asyncio
 import contextlib
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 from distributed import Client
@@ -15,8 +17,10 @@ _CLOSE_WITHIN_S = 3.0
 
 async def end_clients(cluster: object, error: Exception | None) -> None:
     """Close every client of a cluster; results it still waits for raise `error`."""
-    clients = [client for client in tuple(Client._instances) if client.cluster is cluster]  # noqa: SLF001 - the only list of them
-    await asyncio.gather(*(_end(client, error) for client in clients))
+    known = tuple(Client._instances)  # noqa: SLF001 - there is no other list of them
+    clients = [client for client in known if client.cluster is cluster]
+    with _hushed():
+        await asyncio.gather(*(_end(client, error) for client in clients))
 
 
 async def _end(client: Any, error: Exception | None) -> None:
@@ -36,3 +40,18 @@ def _fail_pending(client: Any, error: Exception) -> None:
             state.set_error(error, None)
             # Closing cancels what it still knows, which would hide the reason.
             del client.futures[key]
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep a client that is cut off while it reconnects from logging that as an error."""
+    logger = logging.getLogger("distributed.client")
+    logger.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_nothing)
+
+
+def _nothing(_record: logging.LogRecord) -> bool:
+    return False

@@ -190,6 +190,7 @@ class ClaimCluster(Cluster):
         self._security, self.scheduler_comm = greeted.security, greeted.scheduler
         self._dashboard_url = opened.connection.dashboard_url
         await super()._start()
+        self._warming = asyncio.ensure_future(greeted.warm_workers())
         listener = Listener(changed=_weakly(self._has_changed), ended=_weakly(self._has_ended))
         self._following = Following(self.pool, opened.view, listener)
         self._following.start()

@@ -57,7 +57,8 @@ class Following:
 
     async def _end_of_it(self) -> str:
         async with self._pool.events.watch(self._view.id, after=self._view.seq) as watch:
-            reason = await self._load()
+            # Its leases are known from the start unless it had to wait for them.
+            reason = None if self._view.leases else await self._load()
             while reason is None:
                 reason = await self._hear(await watch.next())
             return reason

@@ -8,6 +8,7 @@ failed start is gone, and the next one is greeted in its place.
 # distributed types only some of what it offers.
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ from jupyter_gpupool.protocol.api import ConnectionView
 
 from .security import ClaimSecurity
 
+_WARMED = 16
+"""Beyond this many workers the handshakes would slow each other down."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeted:
@@ -25,7 +29,13 @@ class Greeted:
 
     security: ClaimSecurity
     scheduler: Any
-    """An rpc object of distributed, with one open connection in its pool."""
+    """An rpc object of distributed, with open connections in its pool."""
+
+    async def warm_workers(self) -> None:
+        """Have the scheduler connect to its workers: the first result need not wait for that."""
+        with contextlib.suppress(OSError):
+            workers = list((await self.scheduler.identity())["workers"])[:_WARMED]
+            await self.scheduler.broadcast(msg={"op": "identity"}, workers=workers)
 
 
 class Greeting:
@@ -64,7 +74,8 @@ async def _greet(connection: ConnectionView) -> Greeted | None:
     arguments = security.get_connection_args("client")
     scheduler = rpc(connection.scheduler_address, connection_args=arguments)
     try:
-        await scheduler.identity()
+        # Two at once: the cluster will want two connections, and a handshake takes its time.
+        await asyncio.gather(scheduler.identity(), scheduler.identity())
     except OSError:
         await scheduler.close_rpc()
         return None

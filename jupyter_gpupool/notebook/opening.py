@@ -125,7 +125,8 @@ class Opening:
     async def _until_running(self, waiting: "_Waiting") -> Opened:
         view = await self.request()
         async with self.pool.events.watch(view.id, after=view.seq) as watch:
-            await self._look_for_scheduler()
+            if view.scheduler_address is not None:
+                await self._look_for_scheduler()
             while (opened := await self._opened()) is None:
                 notice = await watch.next(within_s=waiting.speak_in_s())
                 await self._hear(notice, waiting)

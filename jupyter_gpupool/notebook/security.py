@@ -17,8 +17,6 @@ from jupyter_gpupool.protocol.api import ConnectionView
 class ClaimSecurity(Security):
     """Mutual TLS within one claim: nobody without its certificate is let in, or trusted."""
 
-    __slots__ = ("_made",)
-
     def __init__(self, connection: ConnectionView) -> None:
         super().__init__(
             tls_ca_file=connection.ca,
