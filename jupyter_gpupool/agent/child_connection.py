@@ -80,13 +80,15 @@ class ChildConnection:
     def _read(self) -> None:
         try:
             text, descriptors, flags, _ = socket.recv_fds(
-                self._socket, _READ_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+                self._socket, _READ_BYTES, _MOST_DESCRIPTORS
             )
         except BlockingIOError:
             return
         except OSError:
             self.close()
             return
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
         self._descriptors.extend(descriptors)
         self._buffer += text
         is_sound = len(self._descriptors) <= 1 and not flags & socket.MSG_CTRUNC

@@ -44,6 +44,10 @@ class ZygoteCommand:
     log: Path
 
 
+class NotSent(Unavailable):
+    """The zygote was gone before it was asked: nothing was forked, another one may be asked."""
+
+
 class ZygoteProcess:
     """A running zygote. It is of no more use once `is_gone`.
 
@@ -69,8 +73,10 @@ class ZygoteProcess:
         self._warm: asyncio.Future[Warm] = self._loop.create_future()
         self.is_gone = False
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with theirs, ExitStack() as undo:
+            undo.enter_context(self._link)
             self._process = _start(command, theirs)
+            undo.pop_all()
         self._link.setblocking(False)
         self._loop.add_reader(self._link, self._hear)
 
@@ -97,6 +103,7 @@ class ZygoteProcess:
         """Have a child forked.
 
         Raises:
+            NotSent: If the zygote was gone already.
             Unavailable: If there is no child: the zygote could not fork, died or hangs.
         """
         ticket = next(self._tickets)
@@ -135,11 +142,11 @@ class ZygoteProcess:
                 socket.send_fds(self._link, [line], descriptors)
             except BlockingIOError:
                 await self._writable()
-            except OSError as error:
-                raise self._unavailable("is gone") from error
+            except OSError:
+                self.hang_up()
             else:
                 return
-        raise self._unavailable("is gone")
+        raise NotSent("The zygote of this host is gone.", hint="Try again.")
 
     async def _writable(self) -> None:
         free = asyncio.Event()

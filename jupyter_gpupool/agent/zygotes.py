@@ -18,7 +18,7 @@ from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Fork, Launch, Warm
 
 from .trusted_paths import first_untrusted, look_at
-from .zygote_process import ZygoteCommand, ZygoteProcess
+from .zygote_process import NotSent, ZygoteCommand, ZygoteProcess
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +105,14 @@ class Zygotes:
         Raises:
             Unavailable: If there is no such process; the message holds the zygote's last lines.
         """
+        try:
+            return await self._fork_once(launch, identity, log_fd, lock_fd)
+        except NotSent:
+            return await self._fork_once(launch, identity, log_fd, lock_fd)
+
+    async def _fork_once(
+        self, launch: Launch, identity: Identity | None, log_fd: int, lock_fd: int | None
+    ) -> int:
         warm = await self.warm(identity)
         if warm.problem:
             raise Unavailable(

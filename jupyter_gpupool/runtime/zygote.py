@@ -63,9 +63,10 @@ class Zygote:
             self._reap()
 
     def _answer(self) -> bool:
-        line, descriptors, _, _ = socket.recv_fds(
-            self._link, _MOST_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
-        )
+        line, descriptors, _, _ = socket.recv_fds(self._link, _MOST_BYTES, _MOST_DESCRIPTORS)
+        for descriptor in descriptors:
+            # They arrive inheritable: what a worker starts must not hold its device's lock.
+            os.set_inheritable(descriptor, False)
         try:
             if not line:
                 return False

@@ -40,7 +40,7 @@ async def test_worker_is_told_retired_before_it_ends(host, claim):
     (name,) = host.state_of(claim).retired
     assert await host.end_of(claim, name) == 0
     said = host.states[f"{claim.claim_id}/"]
-    assert [s.retiring for s in said if s.retiring][0] == (name,)
+    assert next(s.retiring for s in said if s.retiring) == (name,)
 
 
 async def test_last_worker_can_be_retired_too(host, claim):

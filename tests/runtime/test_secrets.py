@@ -36,6 +36,10 @@ def _range_holds(memory, start: int, stop: int, secret: bytes) -> bool:
     return False
 
 
+def _shown(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+
+
 def _body_of(key: str) -> bytes:
     return key.splitlines()[1].encode()
 
@@ -64,6 +68,6 @@ async def test_launch_is_in_neither_arguments_nor_environment(host, claim):
     launch = host.launch(claim, Role.WORKER, "lease-a", env={"MY_SECRET": "tell-nobody"})
     await host.fork(launch)
     pid = host.pid_of(claim, "lease-a")
-    shown = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    shown = _shown(pid)
     assert b"tell-nobody" not in shown
     assert _body_of(launch.tls.key) not in shown

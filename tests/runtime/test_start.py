@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import random
 import ssl
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from distributed import Client
@@ -16,6 +18,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def _client(claim, state):
     return Client(state.address, security=claim.security(), asynchronous=True)
+
+
+async def _first_byte(port, context):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    writer.write(b"x" * 64)
+    return await reader.readexactly(1)
+
+
+def _open_files(pid):
+    return {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
 
 
 async def test_worker_registers_and_computes_over_tls(host, claim):
@@ -45,16 +57,14 @@ async def test_stranger_without_certificate_is_refused(host, claim):
     port = int(state.address.rpartition(":")[2])
     context = ssl._create_unverified_context()
     with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-        writer.write(b"x" * 64)
-        await reader.readexactly(1)
+        await _first_byte(port, context)
 
 
 async def test_another_claims_certificate_is_refused(host, claim):
     """A claim's credentials open that claim alone."""
     other = host.a_claim()
     state = await host.up(claim)
-    with pytest.raises(OSError, match="Timed out|tls|TLS"):
+    with pytest.raises(OSError, match="Timed out"):
         await Client(state.address, security=other.security(), asynchronous=True, timeout=2)
 
 
@@ -84,11 +94,7 @@ async def test_children_draw_different_random_numbers(host, claim):
     """A fork copies the generators' state; every child has fresh ones."""
 
     def draw():
-        import random
-
-        import numpy as np
-
-        return random.random(), np.random.random()
+        return random.random(), np.random.random()  # noqa: NPY002 - the global one is tested
 
     state = await host.up(claim, "lease-a", "lease-b")
     async with _client(claim, state) as client:
@@ -101,11 +107,10 @@ async def test_children_draw_different_random_numbers(host, claim):
 async def test_worker_keeps_no_descriptor_of_the_zygote(host, claim):
     """A child lets go of the zygote's socket to the agent and of its launch."""
     await host.up(claim, "lease-a")
-    folder = Path(f"/proc/{host.pid_of(claim, 'lease-a')}/fd")
-    targets = [os.readlink(entry) for entry in folder.iterdir()]
-    assert not any("gpupool-launch" in target for target in targets)
-    zygote = {os.readlink(entry) for entry in Path(f"/proc/{host.zygotes.pids[0]}/fd").iterdir()}
-    assert not {t for t in targets if t.startswith("socket:")} & zygote
+    opened = _open_files(host.pid_of(claim, "lease-a"))
+    assert not any("gpupool-launch" in target for target in opened)
+    shared = opened & _open_files(host.zygotes.pids[0])
+    assert not {target for target in shared if target.startswith("socket:")}
 
 
 async def test_worker_is_its_own_session_in_the_claims_folder(host, claim):
@@ -113,7 +118,7 @@ async def test_worker_is_its_own_session_in_the_claims_folder(host, claim):
     await host.up(claim, "lease-a")
     pid = host.pid_of(claim, "lease-a")
     assert os.getsid(pid) == pid
-    assert os.readlink(f"/proc/{pid}/cwd") == str(claim.folder)
+    assert Path(f"/proc/{pid}/cwd").readlink() == claim.folder  # noqa: ASYNC240 - not a disk
 
 
 async def test_claims_variables_reach_its_tasks(host, claim):
