@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,8 @@ def run_demo(tell: Tell) -> DemoReport:
         try:
             with _private_pool(Path(folder), report) as pool:
                 _tell_devices(pool, report, tell)
+                # Imported only now: the pool's agent warms its own Python meanwhile.
+                import_module("jupyter_gpupool.cli.demo_work")
                 _work(pool, report, started)
         finally:
             _check_nothing_left(started)
@@ -190,8 +193,7 @@ def _work(pool: Pool, report: DemoReport, started: set[Seen]) -> None:
 
 
 def _compute(cluster: ClaimCluster, report: DemoReport) -> None:
-    # Imported while the pool is up: its agent warms its own Python meanwhile.
-    from .demo_work import Wrong, array_result, dataframe_result  # noqa: PLC0415
+    from .demo_work import Wrong, array_result, dataframe_result  # noqa: PLC0415 - see above
 
     with Client(cluster) as client:
         with report.step("first result") as result:

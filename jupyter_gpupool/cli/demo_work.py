@@ -8,8 +8,8 @@ import dask.dataframe
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped] # has no types of its own
 
-_SIDE = 2_000
-_CHUNK = 500
+_SIDE = 1_000
+_CHUNK = 250
 _ROWS = 200_000
 _PARTS = 4
 

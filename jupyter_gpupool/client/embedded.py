@@ -6,6 +6,7 @@ by itself when nobody has used it for a while.
 
 import contextlib
 import fcntl
+import json
 import os
 import signal
 import time
@@ -132,7 +133,8 @@ def _lock_within(descriptor: int, path: Path, within_s: float) -> None:
 class EmbeddedPool:
     """A private embedded pool in a folder of its own, gone with all it started on exit.
 
-    For the demo and for tests; claims made in it end with it.
+    For the demo and for tests; claims made in it end with it. Devices that it simulates are its
+    own, while simulated ones are otherwise shared by all pools of a machine, as real ones are.
 
     Attributes:
         address: Where its manager is, once started.
@@ -141,7 +143,9 @@ class EmbeddedPool:
     def __init__(self, folder: Path, *, options: tuple[str, ...] = ()) -> None:
         own = (f"--state={folder / 'state'}", "--stop-all-on-exit")
         self._plan = EmbeddedPlan(
-            runtime_file=folder / "run" / "gpupool.json", options=own + options
+            runtime_file=folder / "run" / "gpupool.json",
+            options=own + options,
+            config_folder=folder / "config",
         )
         self.address: PoolAddress | None = None
 
@@ -151,6 +155,7 @@ class EmbeddedPool:
         Raises:
             Unavailable: If it does not come up.
         """
+        self._write_config()
         self.address = find_or_start(self._plan)
         return self.address
 
@@ -158,6 +163,13 @@ class EmbeddedPool:
         """Ask the manager to end everything, and wait for it; in the end, kill it."""
         if self.address is not None and self.address.manager_pid is not None:
             end(self.address.manager_pid, _STOP_WITHIN_S)
+
+    def _write_config(self) -> None:
+        folder = self._plan.config_folder
+        assert folder is not None, "set when this was made"
+        config = {"AgentApp": {"simulated_host": str(folder.parent)}}
+        _make_folder(folder)
+        (folder / "jupyter_gpupool_config.json").write_text(json.dumps(config), encoding="utf-8")
 
     def __enter__(self) -> Self:
         self.start()
