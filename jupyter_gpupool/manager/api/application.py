@@ -5,7 +5,7 @@ Called by `serving.py`, and by tests.
 
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from jupyter_gpupool import __version__
 from jupyter_gpupool.protocol.api import API, Problem
@@ -26,10 +26,8 @@ def make_application(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    versioned = APIRouter(prefix=API)
-    for room in (hosts, claims, events, tokens, agents):
-        versioned.include_router(room.router)
-    app.include_router(versioned)
+    for room in (claims, hosts, events, tokens, agents):
+        app.include_router(room.router, prefix=API)
     app.include_router(health.router)
     app.add_middleware(BodyLimit)
     problems.install(app)

@@ -30,17 +30,21 @@ from jupyter_gpupool.protocol.api import (
 )
 
 from . import answers
-from .parts import Once, TheService, UserCaller
+from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller
 from .problems import CREATED, responses
 from .views import claim_view
 
 router = APIRouter(prefix="/claims", tags=["claims"])
 
 
-@router.post("", status_code=CREATED, response_model=ClaimView, responses=responses(NotFound))
-async def create_claim(
-    body: ClaimBody, caller: UserCaller, once: Once, service: TheService
-) -> Response:
+@router.post(
+    "",
+    status_code=CREATED,
+    response_model=ClaimView,
+    responses=responses(),
+    openapi_extra=ONCE_HEADER,
+)
+async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
     """Ask for workers. Starts at once if the pool has room, else waits in line."""
     if body.gpus_per_worker != 1:
         raise BadRequest(
@@ -48,9 +52,9 @@ async def create_claim(
             field="gpus_per_worker",
             hint="Leave gpus_per_worker at 1.",
         )
-    command = RequestClaim(caller=caller, request=body.to_request(), key=once)
-    claim_id = await service.execute(partial(request_claim, command=command))
-    return answers.one(_view(await find(service, claim_id), service), CREATED)
+    command = RequestClaim(caller=asked.caller, request=body.to_request(), key=asked.once)
+    claim_id = await asked.service.execute(partial(request_claim, command=command))
+    return answers.one(_view(await find(asked.service, claim_id), asked.service), CREATED)
 
 
 @router.get("", response_model=list[ClaimView], responses=responses())
@@ -84,28 +88,33 @@ async def get_claim(claim_id: str, caller: UserCaller, service: TheService) -> R
 
 
 @router.post("/{claim_id}/scale", response_model=ClaimView, responses=responses(NotFound, Conflict))
-async def scale(
-    claim_id: str, body: ScaleBody, caller: UserCaller, once: Once, service: TheService
-) -> Response:
+async def scale(claim_id: str, body: ScaleBody, asked: UserAsks) -> Response:
     """Want more or fewer workers."""
+    service = asked.service
     record = await find(service, ClaimId(claim_id))
-    require_sight(caller, record.claim.owner, f"claim {claim_id}")
+    require_sight(asked.caller, record.claim.owner, f"claim {claim_id}")
     bounds = WorkerBounds(body.workers.min, body.workers.max)
-    command = ScaleClaim(caller=caller, claim_id=record.claim.id, bounds=bounds, key=once)
+    command = ScaleClaim(
+        caller=asked.caller, claim_id=record.claim.id, bounds=bounds, key=asked.once
+    )
     await service.execute(partial(scale_claim, command=command))
     return answers.one(_view(await find(service, record.claim.id), service))
 
 
-@router.post("/{claim_id}/release", response_model=ClaimView, responses=responses(NotFound))
-async def release(
-    claim_id: str, body: ReleaseBody, caller: UserCaller, once: Once, service: TheService
-) -> Response:
+@router.post(
+    "/{claim_id}/release",
+    response_model=ClaimView,
+    responses=responses(NotFound),
+    openapi_extra=ONCE_HEADER,
+)
+async def release(claim_id: str, body: ReleaseBody, asked: UserAsks) -> Response:
     """Give a claim back. Releasing again changes nothing."""
+    service = asked.service
     record = await find(service, ClaimId(claim_id))
-    require_sight(caller, record.claim.owner, f"claim {claim_id}")
+    require_sight(asked.caller, record.claim.owner, f"claim {claim_id}")
     if not record.claim.is_over:
         command = ReleaseClaim(
-            caller=caller, claim_id=record.claim.id, reason=body.reason, key=once
+            caller=asked.caller, claim_id=record.claim.id, reason=body.reason, key=asked.once
         )
         await service.execute(partial(release_claim, command=command))
     return answers.one(_view(await find(service, record.claim.id), service))

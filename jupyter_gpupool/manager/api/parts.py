@@ -2,9 +2,9 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
 from jupyter_gpupool.manager.auth.caller import Authenticator, Caller, require_role
@@ -37,6 +37,38 @@ class Parts:
     is_ending: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request that changes something.
+
+    Attributes:
+        once: Its idempotency key, if it has one.
+    """
+
+    caller: Caller
+    parts: Parts
+    once: OnceKey | None
+
+    @property
+    def service(self) -> Service:
+        """The service that is asked."""
+        return self.parts.service
+
+
+ONCE_HEADER: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": IDEMPOTENCY_KEY,
+            "in": "header",
+            "required": False,
+            "description": "The same key a second time does nothing new. Kept for 24 hours.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_KEY},
+        }
+    ]
+}
+"""For the declaration of every route that takes `UserAsks`."""
+
+
 def get_parts(connection: HTTPConnection) -> Parts:
     """The parts of the application that serves this connection."""
     parts: Parts = connection.app.state.parts
@@ -51,7 +83,12 @@ async def _parts(connection: HTTPConnection) -> Parts:
     return get_parts(connection)
 
 
-async def _caller(connection: HTTPConnection) -> Caller:
+async def authenticated(connection: HTTPConnection) -> Caller:
+    """Who is calling.
+
+    Raises:
+        NotAuthenticated: If they show no token, or none that counts.
+    """
     parts = get_parts(connection)
     scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
     known = scheme.lower() == "bearer" and bearer
@@ -66,19 +103,23 @@ async def _caller(connection: HTTPConnection) -> Caller:
     return caller
 
 
-async def _user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    return require_role(caller, Role.USER, Role.ADMIN)
+# These call each other instead of depending on each other: every dependency that the framework
+# has to resolve costs a request as much as all of ours together.
+async def _user(connection: HTTPConnection) -> Caller:
+    return require_role(await authenticated(connection), Role.USER, Role.ADMIN)
 
 
-async def _agent(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    return require_role(caller, Role.AGENT)
+async def _agent(connection: HTTPConnection) -> Caller:
+    return require_role(await authenticated(connection), Role.AGENT)
 
 
-async def _once(
-    request: Request,
-    caller: Annotated[Caller, Depends(_caller)],
-    key: Annotated[str | None, Header(alias=IDEMPOTENCY_KEY)] = None,
-) -> OnceKey | None:
+async def _asked(request: Request) -> Asked:
+    parts, caller = get_parts(request), await _user(request)
+    return Asked(caller=caller, parts=parts, once=await _once(request, caller))
+
+
+async def _once(request: Request, caller: Caller) -> OnceKey | None:
+    key = request.headers.get(IDEMPOTENCY_KEY)
     if key is None:
         return None
     if not key.isprintable() or not 1 <= len(key) <= _MOST_KEY:
@@ -87,17 +128,17 @@ async def _once(
             field=IDEMPOTENCY_KEY,
             hint=f"Use 1 to {_MOST_KEY} printable characters, best a random UUID.",
         )
-    asked = request.method.encode() + request.url.path.encode() + b"\n" + await request.body()
+    asked = f"{request.method} {request.scope['path']}\n".encode() + await request.body()
     return OnceKey(user=caller.user, key=key, body=hashlib.sha256(asked).hexdigest())
 
 
 TheService = Annotated[Service, Depends(_service)]
 TheParts = Annotated[Parts, Depends(_parts)]
-AnyCaller = Annotated[Caller, Depends(_caller)]
+AnyCaller = Annotated[Caller, Depends(authenticated)]
 """Whoever shows a token."""
 UserCaller = Annotated[Caller, Depends(_user)]
 """A user or an admin."""
 AgentCaller = Annotated[Caller, Depends(_agent)]
 """An agent, and nobody else."""
-Once = Annotated[OnceKey | None, Depends(_once)]
-"""The request's idempotency key, if it has one."""
+UserAsks = Annotated[Asked, Depends(_asked)]
+"""A user or an admin who wants something changed: the caller, their idempotency key, the parts."""

@@ -19,28 +19,33 @@ from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.protocol.api import NewTokenView, TokenBody, TokenView
 
 from . import answers
-from .parts import Once, Parts, TheParts, UserCaller
+from .parts import ONCE_HEADER, Parts, TheParts, UserAsks, UserCaller
 from .problems import CREATED, NO_CONTENT, responses
 from .views import token_view
 
 router = APIRouter(prefix="/tokens", tags=["tokens"])
 
 
-@router.post("", status_code=CREATED, response_model=NewTokenView, responses=responses())
-async def create_token(
-    body: TokenBody, caller: UserCaller, once: Once, parts: TheParts
-) -> Response:
+@router.post(
+    "",
+    status_code=CREATED,
+    response_model=NewTokenView,
+    responses=responses(),
+    openapi_extra=ONCE_HEADER,
+)
+async def create_token(body: TokenBody, asked: UserAsks) -> Response:
     """A new token. Its secret is shown in this answer, and in its repetition, alone."""
     command = MakeToken(
-        caller=caller,
-        user=UserName(body.user) if body.user else caller.user,
+        caller=asked.caller,
+        user=UserName(body.user) if body.user else asked.caller.user,
         role=body.role,
         label=body.label,
         lifetime=None if body.expires_in_s is None else timedelta(seconds=body.expires_in_s),
         os_user=body.os_user,
-        key=once,
+        key=asked.once,
     )
-    made = await parts.service.execute(partial(make_token, command=command, seal=parts.seal))
+    make = partial(make_token, command=command, seal=asked.parts.seal)
+    made = await asked.service.execute(make)
     view = token_view(made.record, {})
     return answers.one(NewTokenView(secret=made.secret, **view.model_dump()), CREATED)
 

@@ -5,6 +5,7 @@ Started beside the service; sleeps until something is due, the books change, or 
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -94,6 +95,7 @@ class Timer:
             return
         for key in old:
             service.books.once.pop(key, None)
+        gc.collect()
 
 
 def _take_due(kind: dict[_K, float], now_s: float) -> list[_K]:
