@@ -24,7 +24,7 @@ from .freeing import TOLERATED_BYTES
 from .host import HostAgent, HostSettings
 from .host_facts import HostFacts, address_towards, usable_cpus, usable_memory_bytes
 from .journal import open_journal
-from .link import Link, LinkTarget
+from .link import Link, LinkTarget, check_url
 from .starting import DEFAULT_ENVIRONMENT
 from .state_folder import open_state_folder, read_host_id, take_lock
 
@@ -206,6 +206,7 @@ class AgentApp(JupyterApp):
     def _target(self) -> LinkTarget:
         if not self.join_url:
             raise BadRequest("No pool to join.", field="join_url", hint="Give its --join URL.")
+        check_url(self.join_url)
         return LinkTarget(url=self.join_url, token=self._take_token(), ca_file=self.ca_file)
 
     def _take_token(self) -> str:

@@ -40,7 +40,7 @@ from .records import Records
 from .reports import Moment, host_report
 from .seen import Seen, Stage
 from .state_folder import StateFolder
-from .stopping import LOOK, send
+from .stopping import LOOK, send, wait_for_end
 from .table import Table
 from .wanted import NOTHING, Wanted, is_news, wanted_of
 from .zygotes import Zygotes
@@ -48,6 +48,7 @@ from .zygotes import Zygotes
 logger = logging.getLogger(__name__)
 
 _CHILDREN_RETURN_WITHIN_S = 2.0
+_STRAYS_END_WITHIN_S = 2.0
 _TIDY_EVERY_S = 60.0
 
 
@@ -134,7 +135,7 @@ class HostAgent:
         """
         # The zygotes inherit it, and so does all that they fork: how strays are found.
         os.environ[HOST_MARK] = self._parts.host_id
-        self._adopt()
+        await self._adopt()
         await self._parts.socket.start()
         await self._parts.devices.look(self._foreign_on)
         self._tasks = [asyncio.create_task(self._warm_up())]
@@ -252,7 +253,7 @@ class HostAgent:
 
     # --- the start
 
-    def _adopt(self) -> None:
+    async def _adopt(self) -> None:
         parts = self._parts
         loaded = parts.records.load()
         self._record_problem = loaded.problem
@@ -267,6 +268,7 @@ class HostAgent:
         for stray in found.strays:
             logger.warning("Process %d belongs to no claim any more; it is ended.", stray.id.pid)
             send(stray.id, signal.SIGKILL)
+            await wait_for_end(stray.id, _STRAYS_END_WITHIN_S)
         for seen in found.seen:
             parts.table.put(seen)
             self._hands.resume(seen)

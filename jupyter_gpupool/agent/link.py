@@ -34,6 +34,7 @@ _OPEN_WITHIN_S = 10.0
 _PING_EVERY_S = 10.0
 _LARGEST_MESSAGE_BYTES = 64 * 2**20
 _TOLERATED_SKEW_S = 60.0
+_SCHEMES = {"http": "ws", "https": "wss"}
 _NOT_ADMITTED = frozenset({401, 403})
 
 
@@ -74,7 +75,7 @@ class Link:
 
         Raises:
             NotAuthenticated, Conflict: If the manager does not let the agent in at all.
-            BadRequest: If its address makes no sense.
+            BadRequest: If its authority's certificate cannot be read.
         """
         url, tls = link_url(self._target.url), self._tls()
         while time.monotonic() - self._heard_at_s < self._orphan_after_s:
@@ -182,21 +183,25 @@ class Link:
             ) from error
 
 
-def link_url(manager_url: str) -> str:
-    """The WebSocket's address, from the manager's.
+def check_url(manager_url: str) -> None:
+    """See that it can be the address of a manager.
 
     Raises:
         BadRequest: If it is no http or https address.
     """
     parts = urlsplit(manager_url)
-    schemes = {"http": "ws", "https": "wss"}
-    if parts.scheme not in schemes or not parts.hostname:
+    if parts.scheme not in _SCHEMES or not parts.hostname:
         raise BadRequest(
             f"{manager_url!r} is not the address of a manager.",
             field="join_url",
             hint="Write for example --join https://pool.example.org:8780",
         )
-    return urlunsplit((schemes[parts.scheme], parts.netloc, parts.path.rstrip("/") + PATH, "", ""))
+
+
+def link_url(manager_url: str) -> str:
+    """The WebSocket's address, from the manager's."""
+    parts = urlsplit(manager_url)
+    return urlunsplit((_SCHEMES[parts.scheme], parts.netloc, parts.path.rstrip("/") + PATH, "", ""))
 
 
 def clock_problem(skew_s: float) -> str:

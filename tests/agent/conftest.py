@@ -9,12 +9,15 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve
+from websockets.asyncio.server import Request, Response, Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 from jupyter_gpupool.agent import procfs
+from jupyter_gpupool.agent.devices.lock import DeviceLocks
 from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.procfs import ProcessId, ProcessRow
 from jupyter_gpupool.agent.seen import Seen, Stage
@@ -122,23 +125,37 @@ class ManagerEnd:
         self.wanted: dict[str, WantedClaim] = {}
         self.orphan_after_s = 3600.0
         self.clock_off = timedelta(0)
+        self.token = TOKEN
+        self.server: Server | None = None
         self._generation = 0
         self._socket: ServerConnection | None = None
         self._news = asyncio.Condition()
+        self._is_alone = asyncio.Event()
 
     async def serve_connection(self, socket: ServerConnection) -> None:
         """One agent's connection, from its first report to its end."""
         self.connections += 1
         self.authorization = socket.request.headers.get("Authorization", "")
         self._socket = None
-        async for text in socket:
-            report = HostReport.model_validate_json(text)
-            if self._socket is None:
-                self._socket = socket
-                await self._welcome(report)
-            async with self._news:
-                self.reports.append(report)
-                self._news.notify_all()
+        self._is_alone.clear()
+        with contextlib.suppress(ConnectionClosed):
+            async for text in socket:
+                await self._take(socket, HostReport.model_validate_json(text))
+        self._is_alone.set()
+
+    async def _take(self, socket: ServerConnection, report: HostReport) -> None:
+        if self._socket is None:
+            self._socket = socket
+            await self._welcome(report)
+        async with self._news:
+            self.reports.append(report)
+            self._news.notify_all()
+
+    async def until_alone(self) -> None:
+        """Wait until the agent's connection is over, and forget what it reported."""
+        async with asyncio.timeout(DEADLINE_S):
+            await self._is_alone.wait()
+        self.reports.clear()
 
     async def want(self, *claims: WantedClaim) -> int:
         """From now on exactly these claims should run; the message's generation."""
@@ -166,6 +183,18 @@ class ManagerEnd:
                 pytest.fail(f"no report fits within {deadline_s} s; the last one: {last}")
             return self.reports[-1]
 
+    def check_token(self, socket: ServerConnection, request: Request) -> Response | None:
+        """Let in whoever has the token."""
+        if request.headers.get("Authorization") == f"Bearer {self.token}":
+            return None
+        return socket.respond(HTTPStatus.UNAUTHORIZED, "not known here")
+
+    async def close(self) -> None:
+        """Go away for good."""
+        assert self.server is not None
+        self.server.close()
+        await self.server.wait_closed()
+
     async def hang_up(self) -> None:
         """Close the connection, as a manager that is restarted does."""
         if self._socket is not None:
@@ -188,7 +217,10 @@ class ManagerEnd:
 async def manager_end() -> AsyncIterator[ManagerEnd]:
     """A real WebSocket server that an agent can join."""
     end = ManagerEnd()
-    async with serve(end.serve_connection, "127.0.0.1", 0, max_size=None) as server:
+    async with serve(
+        end.serve_connection, "127.0.0.1", 0, max_size=None, process_request=end.check_token
+    ) as server:
+        end.server = server
         port = server.sockets[0].getsockname()[1]
         end.url = f"http://127.0.0.1:{port}"
         yield end
@@ -216,14 +248,17 @@ class RunningAgent:
     def start(self, *options: str) -> "RunningAgent":
         """Start the process."""
         name, _, value = self.mark.partition("=")
+        usual = {
+            "--join": self.url,
+            "--state": str(self.state),
+            "--simulated": "2",
+            "--simulated-host": self._name,
+        }
+        given = {option.partition("=")[0] for option in options}
+        kept = [f"{key}={text}" for key, text in usual.items() if key not in given]
         with self.log.open("ab") as log:
             self.popen = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "jupyter_gpupool.agent"),
-                    *(f"--join={self.url}", f"--state={self.state}"),
-                    *("--simulated=2", f"--simulated-host={self._name}"),
-                    *options,
-                ],
+                [sys.executable, "-m", "jupyter_gpupool.agent", *kept, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -360,3 +395,9 @@ async def running(manager_end, two_workers, real_claim, see) -> HostReport:
     """The report of a claim with two workers, all of them running."""
     await manager_end.want(real_claim("c1", *two_workers))
     return await manager_end.until(see.all_run(1, 2))
+
+
+@pytest.fixture
+def locked_elsewhere() -> Callable[[str], bool]:
+    """Whether a device counts as leased to another pool's agent."""
+    return DeviceLocks().is_held_elsewhere

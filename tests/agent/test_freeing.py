@@ -1,0 +1,73 @@
+"""When a device is free again after a lease."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from jupyter_gpupool.agent.freeing import Evidence, Freedom, verdict_on
+from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
+
+MIB = 2**20
+
+
+def a_sample(**different) -> DeviceSample:
+    values = {"uuid": "GPU-1", "at": datetime.now(UTC), "memory_used_bytes": 0}
+    return DeviceSample(**(values | different))
+
+
+def judge(sample: DeviceSample | None, *, waited_s: float = 0, baseline: int | None = 0, **more):
+    evidence = Evidence(simulated=False, sample=sample, baseline_bytes=baseline, waited_s=waited_s)
+    return verdict_on(evidence, verify_within_s=10, **more)
+
+
+def test_simulated_device_is_free_at_once() -> None:
+    """Nobody can measure it, and nothing can be left on it."""
+    evidence = Evidence(simulated=True, sample=None, baseline_bytes=None, waited_s=0)
+    assert verdict_on(evidence, verify_within_s=10).freedom is Freedom.FREE
+
+
+def test_empty_device_is_free() -> None:
+    """No process and no memory."""
+    assert judge(a_sample()).freedom is Freedom.FREE
+
+
+@pytest.mark.parametrize(
+    ("sample", "words"),
+    [
+        (None, "does not say"),
+        (a_sample(lost=True), "does not say"),
+        (a_sample(memory_used_bytes=None), "does not say how much"),
+        (a_sample(memory_used_bytes=600 * MIB), "600 MiB are still in use"),
+        (
+            a_sample(
+                processes=(DeviceProcess(pid=7, memory_bytes=1, user="ann", command="python"),)
+            ),
+            "pid 7 (ann python)",
+        ),
+    ],
+)
+def test_doubt_waits_then_quarantines(sample, words) -> None:
+    """Unknown is never free; the reason says what stands against it."""
+    assert judge(sample, waited_s=9.9).freedom is Freedom.NOT_YET
+    late = judge(sample, waited_s=10)
+    assert late.freedom is Freedom.QUARANTINED
+    assert words in late.reason
+
+
+def test_quarantine_ends_when_nvml_agrees() -> None:
+    """However late that is."""
+    assert judge(a_sample(), waited_s=10_000).freedom is Freedom.FREE
+
+
+def test_what_was_in_use_before_may_be_in_use_after() -> None:
+    """A display or a daemon keeps its memory."""
+    kept = a_sample(memory_used_bytes=900 * MIB)
+    assert judge(kept, baseline=900 * MIB).freedom is Freedom.FREE
+    assert judge(kept, baseline=None).freedom is Freedom.NOT_YET
+
+
+def test_tolerance_is_the_admins_choice() -> None:
+    """It replaces the usual 512 MiB."""
+    sample = a_sample(memory_used_bytes=100 * MIB)
+    assert judge(sample).freedom is Freedom.FREE
+    assert judge(sample, tolerated_bytes=50 * MIB).freedom is Freedom.NOT_YET
