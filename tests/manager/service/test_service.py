@@ -1,0 +1,83 @@
+"""The one queue of commands: groups, isolation, and what a failing disk changes."""
+
+import asyncio
+
+import pytest
+
+from jupyter_gpupool.pool.errors import BadRequest, Unavailable
+
+
+async def test_commands_that_arrive_together_share_a_commit(pool):
+    """Fifty requests, one transaction."""
+    await asyncio.gather(*(pool.claim(1) for _ in range(50)))
+    assert len(pool.store.commits) == 1
+    assert len(pool.store.commits[0].new_claims) == 50
+
+
+async def test_failing_command_discards_only_itself(pool):
+    """Its neighbours in the batch are kept."""
+
+    def spoil(unit):
+        unit.claims["c-spoilt"] = None
+        unit.record("claim.pending", "never told")
+        raise BadRequest("no")
+
+    good, bad = pool.claim(1), pool.service.execute(spoil)
+    claim, error = await asyncio.gather(good, bad, return_exceptions=True)
+    assert isinstance(error, BadRequest)
+    assert list(pool.service.books.claims) == [claim.id]
+    assert [event.claim_id for event in pool.store.commits[0].events] == [claim.id]
+
+
+async def test_broken_command_does_not_stop_the_service(pool):
+    """A defect in one command is that command's alone."""
+    with pytest.raises(ZeroDivisionError):
+        await pool.service.execute(lambda _: 1 // 0)
+    assert (await pool.claim(1)).id in pool.service.books.claims
+
+
+async def test_failed_commit_changes_nothing(pool):
+    """Nothing in memory, nothing told, and the caller knows."""
+    listener_seq = pool.service.books.seq
+    pool.store.broken = True
+    with pytest.raises(Unavailable, match="the disk is full"):
+        await pool.claim(1)
+    assert (len(pool.service.books.claims), pool.service.books.seq) == (0, listener_seq)
+    assert not pool.service.writable
+
+
+async def test_service_recovers_when_the_disk_does(pool):
+    """The next command is simply tried."""
+    pool.store.broken = True
+    with pytest.raises(Unavailable):
+        await pool.claim(1)
+    pool.store.broken = False
+    assert (await pool.claim(1)).id in pool.service.books.claims
+    assert pool.service.writable
+
+
+async def test_events_leave_after_the_commit(pool):
+    """Nobody hears of what may yet fail."""
+    pool.store.broken = True
+    with pytest.raises(Unavailable):
+        await pool.claim(1)
+    assert pool.service.hub.since(0) is None
+    pool.store.broken = False
+    await pool.claim(1)
+    assert [event.seq for event in pool.service.hub.since(0)] == [1]
+
+
+async def test_unchanged_report_costs_no_commit(pool):
+    """A sign of life is memory alone."""
+    agent = await pool.joined()
+    await pool.make_so(agent)
+    commits = len(pool.store.commits)
+    await pool.say(agent)
+    assert len(pool.store.commits) == commits
+
+
+async def test_stopped_service_takes_nothing_more(pool):
+    """What comes too late is told so."""
+    await pool.service.close()
+    with pytest.raises(Unavailable, match="stopping"):
+        await pool.claim(1)
