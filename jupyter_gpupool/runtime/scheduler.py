@@ -24,8 +24,9 @@ from .protocols import check_protocol
 from .retiring import Membership
 
 _QUIETER = {
-    # Measures how late the loop runs; ten times a second tells as much and costs a fifth.
-    "distributed.admin.tick.interval": "100ms",
+    # Measures how late the loop runs; twice a second tells as much as fifty times.
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "1s",
     # A scheduler has no device of its own to watch.
     "distributed.diagnostics.nvml": False,
     # `dashboard` serves them, when they are asked for.
@@ -34,6 +35,9 @@ _QUIETER = {
     "distributed.scheduler.dashboard.bokeh-application.keep_alive_milliseconds": 10_000,
     "distributed.scheduler.dashboard.bokeh-application.check_unused_sessions_milliseconds": 10_000,
 }
+_UNHURRIED = ("idle-timeout", "no-workers-timeout")
+"""Callbacks that look, four times a second, for time-outs of minutes."""
+_UNHURRIED_MS = 1000
 _CLOSE_WITHIN_S = 2.0
 
 
@@ -75,6 +79,8 @@ class _Process:
             dashboard=False,
             local_directory=launch.folder,
         )
+        for name in _UNHURRIED:
+            scheduler.periodic_callbacks[name].callback_time = _UNHURRIED_MS
         await scheduler
         port = open_dashboard(
             scheduler,

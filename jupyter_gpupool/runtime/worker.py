@@ -19,26 +19,18 @@ from jupyter_gpupool.protocol.launch import Hello, Launch, WorkerLaunch, WorkerS
 from .agent_link import AgentLink
 from .credentials import ClaimSecurity
 from .cuda_parts import cuda_parts
+from .endings import STOPPED, UNKNOWN, exit_code_of, sentence_of
 from .life import live_until_ended
-from .problems import CannotStart, ExitCode
+from .problems import CannotStart
 from .protocols import check_protocol
 
 _START_WITHIN_S = 120.0
 _CLOSE_WITHIN_S = 1.5
 _LAST_WORDS_WITHIN_S = 0.2
-_STOPPED = "stopped by its agent"
-_UNKNOWN = "its agent does not know it"
-_CODES = {
-    _UNKNOWN: ExitCode.UNKNOWN_TO_AGENT,
-    "scheduler-close": ExitCode.SCHEDULER_GONE,
-    "worker-handle-scheduler-connection-broken": ExitCode.SCHEDULER_GONE,
-    "worker-heartbeat-error": ExitCode.FAILED,
-}
-"""distributed's reasons for a worker's end that are failures. Being removed by its scheduler, as
-`client.restart()` does, is none."""
-_SENTENCES = {
-    "scheduler-close": "the claim's scheduler has ended",
-    "worker-handle-scheduler-connection-broken": "the claim's scheduler is gone",
+_QUIETER = {
+    "distributed.worker.http.routes": [],
+    # Measures how late the loop runs; ten times a second tells as much as fifty times.
+    "distributed.admin.tick.interval": "100ms",
 }
 
 
@@ -95,7 +87,7 @@ def run(launch: Launch, *, lock_fd: int | None) -> int:
 
 
 def _configure(launch: WorkerLaunch) -> None:
-    dask.config.set({"distributed.worker.http.routes": []})
+    dask.config.set(_QUIETER)
     if launch.simulated:
         dask.config.set({"distributed.diagnostics.nvml": False})
         if launch.cpu_affinity:
@@ -108,7 +100,7 @@ class _Process:
         self._options = worker
         self._lock_fd = lock_fd
         self._stop = asyncio.Event()
-        self._stop_reason = _STOPPED
+        self._stop_reason = STOPPED
 
     async def serve(self) -> int:
         self._scheduler_address = asyncio.get_running_loop().create_future()
@@ -122,8 +114,8 @@ class _Process:
         reason = await self._work(worker, link)
         await link.told(_LAST_WORDS_WITHIN_S)
         talking.cancel()
-        print(f"The worker has ended: {_SENTENCES.get(reason, reason)}.", flush=True)  # noqa: T201
-        return _CODES.get(reason, ExitCode.GOOD)
+        print(f"The worker has ended: {sentence_of(reason)}.", flush=True)  # noqa: T201
+        return exit_code_of(reason)
 
     def _open_link(self) -> AgentLink:
         launch = self._launch
@@ -186,5 +178,5 @@ class _Process:
             self._scheduler_address.set_result(address)
 
     def _give_up(self) -> None:
-        self._stop_reason = _UNKNOWN
+        self._stop_reason = UNKNOWN
         self._stop.set()

@@ -31,11 +31,14 @@ class Ends:
         self._changed.set()
 
     async def of(self, pid: int) -> int:
+        await self.until(lambda: pid in self.seen)
+        return self.seen[pid]
+
+    async def until(self, holds) -> None:
         async with asyncio.timeout(DEADLINE_S):
-            while pid not in self.seen:
+            while not holds():
                 self._changed.clear()
                 await self._changed.wait()
-        return self.seen[pid]
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +132,16 @@ async def test_stopped_zygote_is_given_up_and_replaced(zygotes, ends, tmp_path, 
 async def test_caller_who_gives_up_leaves_no_process(zygotes, ends, tmp_path):
     """A fork whose caller was cancelled is nobody's: it is killed."""
     await zygotes.warm(None)
+    ends.seen.clear()
     forking = asyncio.create_task(_fork(zygotes, tmp_path))
     await asyncio.sleep(0)
     forking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await forking
-    assert await ends.of(await _fork(zygotes, tmp_path)) == 1
-    assert not set(_children(zygotes.pids[0]))
+    other = await _fork(zygotes, tmp_path)
+    await ends.until(lambda: len(ends.seen) == 2)
+    assert ends.seen.pop(other) == 1
+    assert _children(zygotes.pids[0]) == []
 
 
 async def _gone(pid: int) -> None:

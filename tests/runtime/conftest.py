@@ -38,6 +38,7 @@ from jupyter_gpupool.protocol.launch import (
 
 DEADLINE_S = 30.0
 PREFIX = "secret-of-this-claim"
+_numbers = itertools.count()
 
 
 def _key_text(key: ec.EllipticCurvePrivateKey) -> str:
@@ -118,7 +119,6 @@ class Host:
         self.hellos: list[Hello] = []
         self.gone: list[Hello] = []
         self.is_admitting = True
-        self._numbers = itertools.count()
         self._changed = asyncio.Event()
         self.zygotes = Zygotes(
             interpreter=Path(sys.executable), log_folder=folder, exited=self._note_end
@@ -137,7 +137,7 @@ class Host:
 
     def a_claim(self) -> Claim:
         """A claim with its folder and credentials."""
-        claim_id = f"claim-{next(self._numbers)}"
+        claim_id = f"claim-{next(_numbers)}"
         folder = self.folder / claim_id
         folder.mkdir()
         authority = Authority()
@@ -322,10 +322,16 @@ def host_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def new_host(host_folder: Path) -> Callable[[], Host]:
+    """Makes a host that is not started yet."""
+    return lambda: Host(host_folder)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def host(host_folder: Path) -> AsyncIterator[Host]:
+async def host(new_host: Callable[[], Host]) -> AsyncIterator[Host]:
     """A host with a warm zygote."""
-    host = Host(host_folder)
+    host = new_host()
     await host.socket.start()
     await host.zygotes.warm(None)
     try:

@@ -8,9 +8,27 @@ import time
 import pytest
 from distributed import Client, Event
 
+from jupyter_gpupool.runtime.endings import STOPPED, UNKNOWN, exit_code_of
 from jupyter_gpupool.runtime.problems import ExitCode
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (STOPPED, ExitCode.GOOD),
+        ("scheduler-remove-worker", ExitCode.GOOD),
+        ("scheduler-close", ExitCode.SCHEDULER_GONE),
+        ("worker-handle-scheduler-connection-broken", ExitCode.SCHEDULER_GONE),
+        (UNKNOWN, ExitCode.UNKNOWN_TO_AGENT),
+        ("worker-execute-fail-hard", ExitCode.FAILED),
+        ("", ExitCode.FAILED),
+    ],
+)
+async def test_only_known_good_ends_are_no_failure(reason, code):
+    """A reason nobody thought of counts as a failure."""
+    assert exit_code_of(reason) is code
 
 
 def _client(claim, state):
