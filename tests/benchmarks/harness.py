@@ -7,11 +7,14 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+_LONGEST_S = 590
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,13 @@ class Figure:
 def options(
     description: str, *, more: Callable[[argparse.ArgumentParser], None] | None = None
 ) -> argparse.Namespace:
-    """The command line every benchmark has: `--json`, and what `more` adds."""
+    """The command line every benchmark has: `--json`, and what `more` adds.
+
+    From here on a polite end, and ten minutes, interrupt it like Ctrl-C: what it started is ended.
+    """
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.default_int_handler)
+    signal.alarm(_LONGEST_S)
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="end with one line of named figures")
     if more is not None:
