@@ -39,6 +39,8 @@ def events(
     claim_id, seq, past = ask(load)
     for view in past:
         click.echo(event_line(view, as_json=as_json))
+    if not (past or follow or as_json):
+        click.echo("Nothing has happened yet.")
     if follow:
         pool = the_pool()
         pool.background.run(

@@ -3,14 +3,22 @@
 Called by `notebook` and `cli`. Everything of a `Pool` but its making lives on the background loop.
 """
 
+import asyncio
 import os
 import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from jupyter_gpupool.pool.errors import Unavailable
 
 from . import discovery, embedded
 from .address import PoolAddress, Source
 from .background import Background, background
+
+if TYPE_CHECKING:
+    from .events import EventStream
+    from .pool_client import PoolClient
 
 
 class Pool:
@@ -30,11 +38,25 @@ class Pool:
         self.background = on
         self.client = PoolClient(address)
         self.events = EventStream(address)
+        # A pool that another one has replaced lives for as long as a cluster of it does.
+        left = weakref.finalize(self, _close_soon, on, _closer(self.events, self.client))
+        left.atexit = False
 
     async def close(self) -> None:
         """Close its connections; on the background loop."""
-        await self.events.close()
-        await self.client.close()
+        await _closer(self.events, self.client)()
+
+
+def _closer(events: "EventStream", client: "PoolClient") -> Callable[[], Coroutine[Any, Any, None]]:
+    async def close() -> None:
+        await events.close()
+        await client.close()
+
+    return close
+
+
+def _close_soon(on: Background, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run_coroutine_threadsafe(close(), on.loop)
 
 
 _lock = threading.Lock()

@@ -79,7 +79,7 @@ class ClaimCluster(Cluster):
         self._changed = asyncio.Condition()
         if not self.called_from_running_loop:
             self._loop_runner.start()
-        self._opening.reachable = _weakly(self._is_reachable)
+        self._opening.reachable = self._is_reachable
 
     @property
     def claim_id(self) -> str:
@@ -179,7 +179,7 @@ class ClaimCluster(Cluster):
     def _is_requested(self, view: ClaimView) -> None:
         self.name = view.name
         if self.release_on_close and self._finalizer is None:
-            # A cluster that is dropped, or whose Python ends, must not keep devices.
+            # A cluster that was forgotten must not keep devices when its Python ends.
             self._finalizer = weakref.finalize(self, give_back_at_exit, self.pool, view)
 
     def _is_reachable(self, connection: ConnectionView) -> None:
@@ -191,7 +191,7 @@ class ClaimCluster(Cluster):
         self._dashboard_url = opened.connection.dashboard_url
         await super()._start()
         self._warming = asyncio.ensure_future(greeted.warm_workers())
-        listener = Listener(changed=_weakly(self._has_changed), ended=_weakly(self._has_ended))
+        listener = Listener(changed=self._has_changed, ended=self._has_ended)
         self._following = Following(self.pool, opened.view, listener)
         self._following.start()
 
@@ -388,14 +388,3 @@ class ClaimCluster(Cluster):
 
 def _name(opening: Opening) -> str:
     return "claim" if opening.view is None else opening.view.name
-
-
-def _weakly(method: Any) -> Any:
-    """A callback that does not keep its object alive."""
-    reference = weakref.WeakMethod(method)
-
-    def call(*arguments: Any) -> None:
-        if (alive := reference()) is not None:
-            alive(*arguments)
-
-    return call

@@ -1,6 +1,6 @@
-"""Gives a claim back, in bounded time, also when its Python is ending or nobody holds it any more.
+"""Gives a claim back, in bounded time, also when its Python is ending.
 
-Called by `cluster`, and by the garbage collector and `atexit` through `weakref.finalize`.
+Called by `cluster`, and at exit through `weakref.finalize`.
 """
 
 import asyncio
@@ -30,10 +30,11 @@ async def give_back(pool: Pool, view: ClaimView) -> ClaimView:
 
 
 def give_back_at_exit(pool: Pool, view: ClaimView) -> None:
-    """The same for a cluster that was dropped: nobody is left to raise to."""
+    """The same for a cluster that nobody closed: nobody is left to raise to."""
     try:
         pool.background.run(lambda _say: _release(pool, view, _AT_EXIT_WITHIN_S))
-    except (PoolError, TimeoutError) as error:
+    except (PoolError, TimeoutError, RuntimeError) as error:
+        # RuntimeError: Python is so far gone that not even a thread can be had.
         sys.stderr.write(f"Claim {view.name} could not be given back: {error}\n")
 
 

@@ -1,0 +1,183 @@
+"""Commands against a real pool: what people see, and what programs read."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from jupyter_gpupool.cli import root
+from jupyter_gpupool.client.embedded import EmbeddedPool
+
+pytestmark = pytest.mark.e2e
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a user of a real pool."""
+    folder = tmp_path_factory.mktemp("pool")
+    with EmbeddedPool(folder, options=("--simulated=4",)) as embedded:
+        assert embedded.address is not None
+        yield {"GPUPOOL_URL": embedded.address.url, "GPUPOOL_TOKEN": embedded.address.token}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command printed, and its exit status."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run_here(
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Run a command within this process, which saves the second that a Python takes to start."""
+
+    def start(*arguments: str, token: str = environment["GPUPOOL_TOKEN"]) -> Done:
+        monkeypatch.setenv("GPUPOOL_URL", environment["GPUPOOL_URL"])
+        monkeypatch.setenv("GPUPOOL_TOKEN", token)
+        capsys.readouterr()
+        status = root.run(arguments)
+        return Done(status, *capsys.readouterr())
+
+    return start
+
+
+@pytest.fixture
+def ask(run_here: Run) -> Ask:
+    """Run a command with --json and read its answer."""
+
+    def answer(*arguments: str) -> Any:
+        done = run_here(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return answer
+
+
+@pytest.fixture(autouse=True)
+def _released(run_here: Run) -> Iterator[None]:
+    yield
+    run_here("release", "--all")
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [("status", dict), ("claims", list), ("hosts", list), ("devices", list), ("token list", list)],
+)
+def test_answers_are_one_json_document(ask: Ask, command: str, kind: type) -> None:
+    """With --json, standard output is nothing else."""
+    assert isinstance(ask(*command.split()), kind)
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "claims", "hosts", "devices", "events", "token list"]
+)
+def test_people_get_text(run_here: Run, command: str) -> None:
+    """Without --json, something to read."""
+    done = run_here(*command.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+
+
+def test_detached_claim_is_scaled_and_released(ask: Ask) -> None:
+    """Made, found by name, given other bounds, given back."""
+    made = ask("claim", "1", "--name", "left alone", "--detach")
+    scaled = ask("scale", "left alone", "2")
+    assert (scaled["id"], scaled["workers"]) == (made["id"], {"min": 1, "max": 2})
+    released = ask("release", "left alone")
+    assert released[0]["phase"] in ("ending", "ended")
+
+
+def test_releasing_again_is_no_error(ask: Ask) -> None:
+    """By its id, a claim that has ended is found as well."""
+    made = ask("claim", "1", "--detach")
+    ask("release", made["id"])
+    assert ask("release", made["id"])[0]["id"] == made["id"]
+
+
+def test_unknown_claim_is_one_line(run_here: Run) -> None:
+    """Status 1."""
+    done = run_here("release", "no-such-claim")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+
+
+def test_events_are_one_document_a_line(run_here: Run, ask: Ask) -> None:
+    """In order, with the claim they are about."""
+    made = ask("claim", "1", "--detach")
+    done = run_here("events", "--claim", made["id"], "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {event["claim_id"] for event in events} == {made["id"]}
+    assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
+
+
+def test_held_claim_is_given_back_on_ctrl_c(ask: Ask, environment: dict[str, str]) -> None:
+    """It says how to attach, and ends with status 130."""
+    holder = _start("claim", "1", "--name", "held", environment=environment)
+    assert holder.stdout is not None
+    first, second = holder.stdout.readline(), holder.stdout.readline()
+    assert ("held runs with 1 worker" in first, "attach(" in second) == (True, True)
+    holder.send_signal(signal.SIGINT)
+    holder.communicate(timeout=30)
+    assert holder.returncode == 130
+    assert "held" not in {claim["name"] for claim in ask("claims") if claim["phase"] == "running"}
+
+
+def test_held_claim_that_ends_by_itself_is_told(ask: Ask, environment: dict[str, str]) -> None:
+    """With the reason, and status 1."""
+    holder = _start("claim", "1", "--name", "taken", environment=environment)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    ask("release", "taken", "--reason", "needed elsewhere")
+    _, err = holder.communicate(timeout=30)
+    assert holder.returncode == 1
+    assert "taken has ended" in err
+
+
+def test_followed_events_come_as_they_happen(ask: Ask, environment: dict[str, str]) -> None:
+    """Until Ctrl-C."""
+    follower = _start("events", "--follow", "--json", environment=environment)
+    assert follower.stdout is not None
+    made = ask("claim", "1", "--detach")
+    deadline = time.monotonic() + 30
+    while json.loads(follower.stdout.readline()).get("claim_id") != made["id"]:
+        assert time.monotonic() < deadline
+    follower.send_signal(signal.SIGINT)
+    follower.communicate(timeout=30)
+    assert follower.returncode == 130
+
+
+def test_token_opens_the_pool_until_it_is_revoked(run_here: Run, ask: Ask) -> None:
+    """Its secret is printed once, alone on standard output."""
+    secret = run_here("token", "create", "--label", "test").stdout.strip()
+    assert run_here("status", token=secret).returncode == 0
+    token_id = next(token["id"] for token in ask("token", "list") if token["label"] == "test")
+    ask("token", "revoke", token_id)
+    refused = run_here("status", token=secret)
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+
+
+def _start(*arguments: str, environment: dict[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "jupyter_gpupool.cli", *arguments],
+        env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -1,0 +1,65 @@
+"""A real pool for the notebook's tests: manager, agent and eight simulated devices, shared."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpupool.client.embedded import EmbeddedPool
+from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.protocol.api import ClaimView
+
+DEVICES = 8
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPool]:
+    """The pool's processes."""
+    folder = tmp_path_factory.mktemp("pool")
+    with EmbeddedPool(folder, options=(f"--simulated={DEVICES}",)) as embedded:
+        yield embedded
+
+
+@pytest.fixture(scope="session")
+def pool(embedded: EmbeddedPool) -> Iterator[Pool]:
+    """The pool as this process knows it, once its devices are there."""
+    assert embedded.address is not None
+    pool = Pool(embedded.address)
+    wait_for_devices(pool)
+    yield pool
+    pool.background.run(lambda _say: pool.close())
+
+
+@pytest.fixture
+def view_of(pool: Pool) -> Callable[[str], ClaimView]:
+    """A claim as the manager sees it."""
+    return lambda claim_id: pool.background.run(lambda _say: pool.client.claim(claim_id))
+
+
+@pytest.fixture
+def script_environment(embedded: EmbeddedPool) -> dict[str, str]:
+    """The environment of a script that uses the pool."""
+    assert embedded.address is not None
+    own = {"GPUPOOL_URL": embedded.address.url, "GPUPOOL_TOKEN": embedded.address.token}
+    return {**os.environ, **own, "PYTHONWARNINGS": "default"}
+
+
+@pytest.fixture
+def another_pool(tmp_path: Path) -> Iterator[tuple[EmbeddedPool, Pool]]:
+    """A pool of the test's own, to be broken."""
+    with EmbeddedPool(tmp_path, options=("--simulated=2",)) as embedded:
+        assert embedded.address is not None
+        pool = Pool(embedded.address)
+        wait_for_devices(pool)
+        yield embedded, pool
+        pool.background.run(lambda _say: pool.close())
+
+
+def wait_for_devices(pool: Pool, within_s: float = 30) -> None:
+    deadline = time.monotonic() + within_s
+    while not pool.background.run(lambda _say: pool.client.status()).devices:
+        assert time.monotonic() < deadline, f"no device joined in {within_s} s: {sys.argv}"
+        time.sleep(0.05)

@@ -1,0 +1,79 @@
+"""A claim that ends by itself: its user is told why, and nothing hangs."""
+
+import os
+import signal
+import time
+
+import pytest
+from distributed import Client, Status
+
+from jupyter_gpupool.client.embedded import EmbeddedPool
+from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.notebook.claim import claim
+from jupyter_gpupool.notebook.cluster import ClaimCluster
+from jupyter_gpupool.pool.errors import ClaimLost, Unavailable
+
+pytestmark = pytest.mark.e2e
+WITHIN_S = 10.0
+
+
+def test_killed_scheduler_is_a_lost_claim_within_seconds(
+    pool: Pool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Calls raise ClaimLost with the reason, which is also printed once."""
+    cluster = claim(1, name="doomed", pool=pool)
+    client = Client(cluster)
+    os.kill(client.run_on_scheduler(os.getpid), signal.SIGKILL)
+    _wait_until_closed(cluster)
+    with pytest.raises(ClaimLost, match="scheduler"):
+        cluster.scale(2)
+    with pytest.raises(ClaimLost):
+        Client(cluster)
+    told = [line for line in capsys.readouterr().err.splitlines() if "doomed has ended" in line]
+    assert len(told) == 1
+    client.close()
+
+
+def test_result_that_was_waited_for_raises_the_reason(pool: Pool) -> None:
+    """A claim released behind one's back makes no `result()` hang."""
+    cluster = claim(1, pool=pool)
+    with Client(cluster) as client:
+        future = client.submit(time.sleep, 600)
+        pool.background.run(lambda _say: pool.client.release(cluster.claim_id, "by an admin"))
+        with pytest.raises((ClaimLost, Exception), match=r"has ended|cancelled"):
+            future.result(timeout=WITHIN_S)
+    _wait_until_closed(cluster)
+    assert "lost" in repr(cluster)
+
+
+def test_lost_claim_closes_without_a_word(pool: Pool) -> None:
+    """What is over need not be given back."""
+    cluster = claim(1, pool=pool, quiet=True)
+    pool.background.run(lambda _say: pool.client.release(cluster.claim_id))
+    _wait_until_closed(cluster)
+    cluster.close()
+    assert cluster.status == Status.closed
+
+
+def test_close_without_a_manager_is_bounded_and_says_so(
+    another_pool: tuple[EmbeddedPool, Pool],
+) -> None:
+    """The claim may still run, and the error tells how to end it later."""
+    embedded, pool = another_pool
+    cluster = claim(1, pool=pool)
+    assert embedded.address is not None
+    assert embedded.address.manager_pid is not None
+    os.kill(embedded.address.manager_pid, signal.SIGKILL)
+    start = time.monotonic()
+    with pytest.raises(Unavailable, match=f"release {cluster.claim_id}"):
+        cluster.close()
+    assert time.monotonic() - start < WITHIN_S
+    assert cluster.status == Status.closed
+    embedded.start()  # the next manager ends what this one left
+
+
+def _wait_until_closed(cluster: ClaimCluster) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while cluster.status != Status.closed:
+        assert time.monotonic() < deadline, f"still {cluster.status} after {WITHIN_S} s"
+        time.sleep(0.02)

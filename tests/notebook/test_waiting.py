@@ -1,0 +1,85 @@
+"""Waiting for devices: told why, given up cleanly."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.notebook.claim import claim
+from jupyter_gpupool.notebook.opening import StillWaiting
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.protocol.api import ClaimView
+
+pytestmark = pytest.mark.e2e
+TOO_MANY = 60
+
+
+def test_place_and_reason_are_told_once(pool: Pool, capsys: pytest.CaptureFixture[str]) -> None:
+    """After two seconds, on stderr."""
+    with pytest.raises(StillWaiting):
+        claim(TOO_MANY, name="too many", pool=pool, timeout=6)
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1
+    assert "too many waits, number 1 in line" in told[0]
+
+
+def test_claim_that_came_too_late_is_given_up(pool: Pool) -> None:
+    """The error is a TimeoutError, and nothing waits on behind our back."""
+    with pytest.raises(TimeoutError, match="did not start within"):
+        claim(TOO_MANY, name="late", pool=pool, timeout=0.5)
+    assert "late" not in _waiting(pool)
+
+
+_SCRIPT = """
+import jupyter_gpupool as gpupool
+gpupool.claim(60, name="interrupted")
+"""
+
+
+def test_ctrl_c_while_waiting_gives_the_claim_up(
+    pool: Pool, script_environment: dict[str, str]
+) -> None:
+    """A real process, a real SIGINT: KeyboardInterrupt, and the claim is gone."""
+    script = subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT], env=script_environment, stderr=subprocess.PIPE, text=True
+    )
+    assert script.stderr is not None
+    assert "interrupted waits" in script.stderr.readline()
+    script.send_signal(signal.SIGINT)
+    _, err = script.communicate(timeout=20)
+    assert err.strip().endswith("KeyboardInterrupt")
+    assert "interrupted" not in _waiting(pool)
+
+
+_FORGETFUL = """
+import jupyter_gpupool as gpupool
+from distributed import Client
+client = Client(gpupool.claim(1, name="forgotten"))
+print(client.submit(sum, [1, 2]).result(), client.cluster.claim_id)
+"""
+
+
+def test_claim_of_a_script_that_ended_is_given_back(
+    script_environment: dict[str, str], view_of: Callable[[str], ClaimView]
+) -> None:
+    """Without a close, and without a complaint of Dask's."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FORGETFUL],
+        env=script_environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    result, claim_id = done.stdout.split()
+    assert result == "3"
+    assert view_of(claim_id).phase in (Phase.ENDING, Phase.ENDED)
+    assert "Traceback" not in done.stderr
+
+
+def _waiting(pool: Pool) -> set[str]:
+    views = pool.background.run(lambda _say: pool.client.claims())
+    return {view.name for view in views if view.phase is Phase.PENDING}
