@@ -1,0 +1,129 @@
+"""Samples, judges and remembers devices."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from jupyter_gpupool.agent.device_watch import DeviceWatch, Pace
+from jupyter_gpupool.agent.devices.lock import DeviceLocks
+from jupyter_gpupool.agent.foreign import described
+from jupyter_gpupool.agent.seen import Stage
+from jupyter_gpupool.agent.table import Table
+from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample
+
+MIB = 2**20
+
+
+class OneGpu:
+    """Devices that say what a test wants; what a driver is to the agent."""
+
+    def __init__(self) -> None:
+        self.device = Device(uuid="GPU-1", index=0, model="A100", memory_bytes=80 * MIB)
+        self.says = {"memory_used_bytes": 0}
+
+    def list(self):
+        return (self.device,)
+
+    def sample(self):
+        return (DeviceSample(uuid="GPU-1", at=datetime.now(UTC), **self.says),)
+
+    def close(self) -> None:
+        pass
+
+
+class Watching:
+    """A watch of one GPU, and the leases it freed."""
+
+    def __init__(self, folder) -> None:
+        self.gpu = OneGpu()
+        self.table = Table(lambda: None)
+        self.locks = DeviceLocks(folder)
+        self.watch = DeviceWatch(self.gpu, self.locks, self.table, Pace(verify_within_s=0))
+        self.freed = []
+
+    async def look(self, foreign=()) -> bool:
+        return await self.watch.look(lambda _: foreign)
+
+    def judge(self) -> None:
+        self.watch.judge(self.freed.append)
+
+
+@pytest.fixture
+def watching(tmp_path):
+    one = Watching(tmp_path / "locks")
+    yield one
+    one.locks.close()
+
+
+@pytest.fixture
+def freeing(watching, worker_seen):
+    """A lease whose processes have just gone."""
+    seen = worker_seen(stage=Stage.FREEING, device="GPU-1", process=None, gone_at_s=0.0)
+    watching.table.put(seen)
+    return seen
+
+
+async def test_empty_device_is_freed(watching, freeing) -> None:
+    """By a sample that was taken after its processes had gone."""
+    await watching.look()
+    watching.judge()
+    assert watching.freed == [freeing]
+
+
+async def test_older_sample_proves_nothing(watching, worker_seen) -> None:
+    """Memory that was free before may be in use since."""
+    await watching.look()
+    late = worker_seen(stage=Stage.FREEING, device="GPU-1", process=None, gone_at_s=10**12)
+    watching.table.put(late)
+    watching.judge()
+    assert watching.freed == []
+
+
+async def test_device_in_use_is_quarantined_until_it_is_not(watching, freeing) -> None:
+    """The lease says why, and ends by itself once NVML agrees."""
+    watching.gpu.says = {"memory_used_bytes": 70_000 * MIB}
+    await watching.look()
+    watching.judge()
+    assert "still in use" in watching.watch.quarantined["GPU-1"]
+    assert "still in use" in watching.table[freeing.key].problem
+    watching.gpu.says = {"memory_used_bytes": 0}
+    await watching.look()
+    watching.judge()
+    assert len(watching.freed) == 1
+    assert watching.watch.quarantined == {}
+
+
+async def test_news_are_problems_and_neighbours_not_numbers(watching) -> None:
+    """A report a second for a temperature would be too much."""
+    await watching.look()
+    watching.gpu.says = {"memory_used_bytes": 5, "temperature_c": 60}
+    assert not await watching.look()
+    assert await watching.look((DeviceProcess(pid=7, memory_bytes=1),))
+    watching.gpu.says = {"lost": True}
+    assert await watching.look()
+
+
+async def test_lock_of_another_pool_is_seen(watching, tmp_path) -> None:
+    """And no longer once it is gone."""
+    others = DeviceLocks(tmp_path / "locks")
+    others.acquire("GPU-1")
+    await watching.look()
+    assert watching.watch.held_elsewhere == {"GPU-1"}
+    others.close()
+    await watching.look()
+    assert watching.watch.held_elsewhere == frozenset()
+
+
+async def test_memory_in_use_is_the_next_lease_baseline(watching) -> None:
+    """Unknown before the first sample."""
+    assert watching.watch.memory_used_bytes("GPU-1") is None
+    watching.gpu.says = {"memory_used_bytes": 3}
+    await watching.look()
+    assert watching.watch.memory_used_bytes("GPU-1") == 3
+
+
+def test_foreign_process_is_described_without_its_arguments() -> None:
+    """They may hold secrets; the program's name says enough."""
+    found = described(DeviceProcess(pid=1, memory_bytes=None))
+    assert "/" not in found.command
+    assert " " not in found.command

@@ -1,0 +1,120 @@
+"""How a process reads in a report, and what it may say of itself."""
+
+import pytest
+
+from jupyter_gpupool.agent.procfs import ProcessId
+from jupyter_gpupool.agent.restarts import History
+from jupyter_gpupool.agent.seen import (
+    Stage,
+    forked,
+    forking,
+    phase_of,
+    scheduler_report,
+    scheduler_said,
+    worker_named_by_scheduler,
+    worker_report,
+    worker_said,
+)
+from jupyter_gpupool.protocol.launch import SchedulerState, WorkerState
+from jupyter_gpupool.protocol.link import ProcessPhase
+
+
+def a_state(**different) -> SchedulerState:
+    values = {"address": "tls://127.0.0.1:1", "dashboard_port": 2, "workers": ()}
+    return SchedulerState(**(values | different))
+
+
+@pytest.mark.parametrize(
+    ("different", "phase"),
+    [
+        ({"stage": Stage.FORKING}, ProcessPhase.STARTING),
+        ({}, ProcessPhase.STARTING),
+        ({"registered": True}, ProcessPhase.RUNNING),
+        ({"history": History(restarts=1)}, ProcessPhase.RESTARTING),
+        ({"history": History(restarts=1), "stage": Stage.FORKING}, ProcessPhase.RESTARTING),
+        ({"history": History(restarts=1), "registered": True}, ProcessPhase.RUNNING),
+        ({"stage": Stage.AGAIN}, ProcessPhase.RESTARTING),
+        ({"registered": True, "retiring": True}, ProcessPhase.RETIRING),
+        ({"retired": True}, ProcessPhase.RETIRING),
+        ({"stage": Stage.RETIRED}, ProcessPhase.RETIRED),
+        ({"stage": Stage.FAILED}, ProcessPhase.FAILED),
+        ({"stage": Stage.STOPPING, "registered": True}, ProcessPhase.STOPPING),
+        ({"stage": Stage.FREEING}, ProcessPhase.STOPPING),
+    ],
+)
+def test_each_stage_has_its_phase(worker_seen, different, phase) -> None:
+    """The manager hears of every step."""
+    assert phase_of(worker_seen(**different)) is phase
+
+
+def test_pid_is_reported_while_it_may_run(worker_seen) -> None:
+    """A dead process's pid would be somebody else's some day."""
+    assert worker_report(worker_seen()).pid == 101
+    assert worker_report(worker_seen(stage=Stage.AGAIN)).pid is None
+
+
+def test_scheduler_runs_once_it_listens(scheduler_seen) -> None:
+    """Its report has the address."""
+    silent = scheduler_seen(address=None)
+    assert scheduler_report(silent).phase is ProcessPhase.STARTING
+    report = scheduler_report(scheduler_said(silent, a_state()))
+    assert (report.phase, report.address) == (ProcessPhase.RUNNING, "tls://127.0.0.1:1")
+
+
+def test_worker_is_registered_by_either_word(worker_seen) -> None:
+    """Its own or its scheduler's, whichever comes first."""
+    by_itself = worker_said(worker_seen(), WorkerState(registered=True))
+    by_scheduler = worker_named_by_scheduler(worker_seen(), a_state(workers=("l1",)))
+    assert by_itself.registered
+    assert by_scheduler.registered
+
+
+def test_older_word_does_not_undo_a_newer_one(worker_seen) -> None:
+    """Both speak on sockets of their own."""
+    seen = worker_seen(registered=True)
+    assert worker_named_by_scheduler(seen, a_state(workers=())).registered
+    assert worker_said(seen, WorkerState(registered=False)).registered
+
+
+def test_closing_worker_is_registered_no_more(worker_seen) -> None:
+    """It says why."""
+    after = worker_said(worker_seen(registered=True), WorkerState(registered=False, closing="bye"))
+    assert (after.registered, after.closing) == (False, "bye")
+
+
+def test_registered_worker_has_no_problem_any_more(worker_seen) -> None:
+    """The restart it told of is over."""
+    seen = worker_seen(problem="it is being started again")
+    assert worker_said(seen, WorkerState(registered=True)).problem == ""
+
+
+def test_retired_stays_retired(worker_seen) -> None:
+    """A scheduler that forgets it changes nothing."""
+    retired = worker_named_by_scheduler(worker_seen(), a_state(retired=("l1",)))
+    assert worker_named_by_scheduler(retired, a_state()).retired
+
+
+def test_retiring_may_be_taken_back(worker_seen) -> None:
+    """Scaled up again before it had begun."""
+    retiring = worker_named_by_scheduler(worker_seen(), a_state(retiring=("l1",)))
+    assert not worker_named_by_scheduler(retiring, a_state(workers=("l1",))).retiring
+
+
+def test_new_process_inherits_nothing_that_was_said(worker_seen) -> None:
+    """It has to register itself."""
+    seen = worker_seen(stage=Stage.AGAIN, registered=True, closing="x", killed_for="y")
+    after = forking(seen)
+    assert (after.registered, after.closing, after.killed_for) == (False, "", "")
+
+
+def test_word_that_came_before_the_pid_is_kept(worker_seen) -> None:
+    """A child may be quicker than its zygote's answer."""
+    said = worker_said(forking(worker_seen()), WorkerState(registered=True))
+    after = forked(said, ProcessId(7, 7))
+    assert (after.stage, after.registered) == (Stage.ALIVE, True)
+
+
+def test_fork_that_is_unwanted_by_then_stays_so(worker_seen) -> None:
+    """Its stop waits for the pid."""
+    after = forked(worker_seen(stage=Stage.STOPPING), ProcessId(7, 7))
+    assert (after.stage, after.process) == (Stage.STOPPING, ProcessId(7, 7))

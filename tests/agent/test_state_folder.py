@@ -1,0 +1,73 @@
+"""The agent's state folder."""
+
+import os
+
+import pytest
+
+from jupyter_gpupool.agent.state_folder import (
+    StateFolder,
+    open_state_folder,
+    read_host_id,
+    take_lock,
+    write_whole,
+)
+from jupyter_gpupool.pool.errors import Conflict, Unavailable
+
+
+@pytest.fixture
+def folder(tmp_path) -> StateFolder:
+    return open_state_folder(tmp_path / "state")
+
+
+def test_host_id_stays_the_same(folder) -> None:
+    """It is the host's name for all time."""
+    assert read_host_id(folder) == read_host_id(folder)
+
+
+def test_two_hosts_have_different_ids(folder, tmp_path) -> None:
+    """Made by chance."""
+    assert read_host_id(folder) != read_host_id(open_state_folder(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("text", ["", "two words", "x" * 100, "a/b"])
+def test_damaged_host_id_is_refused(folder, text) -> None:
+    """A new one would lose what runs here."""
+    (folder.path / "host-id").write_text(text)
+    with pytest.raises(Unavailable, match="host's id"):
+        read_host_id(folder)
+
+
+def test_lock_is_taken_once(folder) -> None:
+    """The second one is told who has it."""
+    descriptor = take_lock(folder)
+    with pytest.raises(Conflict, match=f"pid {os.getpid()}"):
+        take_lock(folder)
+    os.close(descriptor)
+
+
+def test_lock_ends_with_its_holder(folder) -> None:
+    """The file stays, and stops nobody."""
+    os.close(take_lock(folder))
+    os.close(take_lock(folder))
+
+
+def test_others_may_not_look_inside(folder) -> None:
+    """Records and logs are the agent's alone."""
+    modes = [path.stat().st_mode & 0o077 for path in (folder.running, folder.logs)]
+    assert modes == [0, 0]
+
+
+def test_file_is_written_whole_or_not_at_all(folder) -> None:
+    """A failed writing leaves what was there, and no draft."""
+    path = folder.path / "file"
+    write_whole(path, b"one")
+    with pytest.raises(TypeError):
+        write_whole(path, "text")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"one"
+
+
+def test_impossible_folder_is_one_sentence(tmp_path) -> None:
+    """It says what to do."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="--state"):
+        open_state_folder(tmp_path / "file" / "state")
