@@ -1,0 +1,53 @@
+# Two commands: `make demo` and `make test`. Both make .venv here; neither needs Node, a GPU, a
+# compiler or a database. What a test needs and does not find is left out with one line.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
+SYSTEM_PACKAGES := gcc libc6-dev make python3-venv
+BENCHMARKS := claim_latency overhead api_throughput idle_cost
+
+.PHONY: demo test test-system system-packages check benchmarks docs clean
+
+demo: $(VENV)/demo.stamp
+	@$(BIN)/jupyter gpupool demo
+
+test: $(VENV)/test.stamp check
+	@$(BIN)/python -c 'import shutil; shutil.which("cc") or print("Left out: what needs the stub NVML and CUDA libraries, for there is no C compiler (make test-system installs one).")'
+	@$(BIN)/python -m pytest -q
+
+check: $(VENV)/test.stamp
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+
+test-system: system-packages
+	@$(MAKE) --no-print-directory test
+
+system-packages:
+	@command -v apt-get >/dev/null || { echo 'Left out: system packages, for this is no Debian.'; exit 0; }; \
+	as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	echo 'Installing system packages: $(SYSTEM_PACKAGES)'; \
+	$$as_root apt-get update -qq && \
+	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(SYSTEM_PACKAGES) >/dev/null
+
+benchmarks: $(VENV)/test.stamp
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python tests/benchmarks/$$name.py --json || exit 1; done
+
+docs: $(VENV)/test.stamp
+	@$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) build
+
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	@echo 'Installing jupyter_gpupool with all it needs into $(VENV) (about a minute)…'
+	@$(PIP) -e '.[all]' && touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	@echo 'Installing jupyter_gpupool and what its tests need into $(VENV) (about a minute)…'
+	@$(PIP) -e '.[test]' && touch $@ $(VENV)/demo.stamp
+
+$(BIN)/python:
+	@[ -n '$(PYTHON)' ] || { echo 'jupyter_gpupool needs Python 3.11, 3.12 or 3.13, and there is none here.'; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'This Python cannot make virtual environments: install python3-venv.'; exit 1; }
