@@ -71,6 +71,7 @@ class ZygoteProcess:
         self._fresh: dict[int, list[Exited]] = {}
         self._loop = asyncio.get_running_loop()
         self._warm: asyncio.Future[Warm] = self._loop.create_future()
+        self._left_unread = False
         self.is_gone = False
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, ExitStack() as undo:
@@ -146,7 +147,7 @@ class ZygoteProcess:
                 self.hang_up()
             else:
                 return
-        raise NotSent("The zygote of this host is gone.", hint="Try again.")
+        raise _not_sent()
 
     async def _writable(self) -> None:
         free = asyncio.Event()
@@ -160,6 +161,10 @@ class ZygoteProcess:
         try:
             line = self._link.recv(_MOST_BYTES)
         except BlockingIOError:
+            return
+        except ConnectionResetError:
+            # So the kernel tells that it died with requests unread; its last answers come next.
+            self._left_unread = True
             return
         except OSError:
             line = b""
@@ -199,9 +204,7 @@ class ZygoteProcess:
         self._loop.remove_reader(self._link)
         self._link.close()
         gone = self._unavailable("is gone")
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(gone)
+        self._fail_waiting(gone)
         if not self._warm.done():
             self._warm.set_exception(gone)
             # Nobody may be waiting for it, which is no reason to complain.
@@ -209,11 +212,23 @@ class ZygoteProcess:
         self._loop.run_in_executor(None, self._process.wait)
         self._gone()
 
+    def _fail_waiting(self, gone: Unavailable) -> None:
+        """It reads one request, answers, reads the next: only the first can have been read."""
+        waiting = [answer for answer in self._waiting.values() if not answer.done()]
+        first_unread = 0 if len(waiting) == 1 else 1
+        for place, answer in enumerate(waiting):
+            is_unread = self._left_unread and place >= first_unread
+            answer.set_exception(_not_sent() if is_unread else gone)
+
     def _unavailable(self, what: str) -> Unavailable:
         last = last_lines(self._log)
         return Unavailable(
             f"The zygote of this host {what}.", hint=f"Its last lines: {last}" if last else ""
         )
+
+
+def _not_sent() -> NotSent:
+    return NotSent("The zygote of this host is gone.", hint="Try again.")
 
 
 def last_lines(log: Path) -> str:

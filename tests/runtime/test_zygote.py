@@ -1,0 +1,43 @@
+"""The zygote's own death and failures."""
+
+import errno
+import os
+import signal
+
+import pytest
+from distributed import Client
+
+from jupyter_gpupool.protocol.launch import Fork
+from jupyter_gpupool.runtime.zygote import Zygote
+
+REQUEST = Fork(ticket=7, uid=None, gid=None, groups=(), descriptors=("launch",))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_children_outlive_a_killed_zygote(host, claim):
+    """A killed zygote is no event in a claim's life, and new workers still start."""
+    state = await host.up(claim, "lease-a")
+    os.kill(host.zygotes.pids[0], signal.SIGKILL)
+    await host.fork_worker(claim, "lease-b", address=state.address)
+    await host.until(lambda: host.is_complete(claim, ["lease-a", "lease-b"]))
+    async with Client(state.address, security=claim.security(), asynchronous=True) as client:
+        assert await client.submit(sum, [1, 2], workers=["lease-a"]) == 3
+
+
+def test_fork_that_fails_is_answered_with_the_reason(monkeypatch):
+    """A host out of memory or processes is said, and the zygote goes on."""
+
+    def fail():
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr("os.fork", fail)
+    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [3])
+    assert (answer.ticket, answer.pid) == (7, None)
+    assert answer.problem == "fork failed: Cannot allocate memory"
+
+
+def test_fork_without_its_descriptors_is_refused():
+    """Descriptors that were lost on the way are no reason to fork a child that cannot live."""
+    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [])
+    assert answer.pid is None
+    assert "descriptors" in answer.problem
