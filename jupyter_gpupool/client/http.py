@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 3.0
 _ANSWER_WITHIN_S = 30.0
 _CONNECT_WITHIN_S = 5.0
+_KEEP_OPEN_S = 60.0
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 _UNAVAILABLE = 503
@@ -43,6 +44,7 @@ class Http:
         self._client = httpx.AsyncClient(
             base_url=address.base + API,
             headers={"Authorization": f"Bearer {address.token}"},
+            limits=httpx.Limits(keepalive_expiry=_KEEP_OPEN_S),
             timeout=httpx.Timeout(_ANSWER_WITHIN_S, connect=_CONNECT_WITHIN_S),
             verify=tls_context(address) if address.base.startswith("https") else False,
             # A proxy of the environment cannot reach this machine's own loopback.

@@ -10,8 +10,6 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gpupool.pool.errors import Unavailable
-
 from . import discovery, embedded
 from .address import PoolAddress, Source
 from .background import Background, background
@@ -87,26 +85,6 @@ def _find_or_start() -> PoolAddress:
     if known or address.source is Source.ENVIRONMENT:
         return address
     return embedded.find_or_start()
-
-
-def forget(pool: Pool) -> None:
-    """Do not use this pool again: it does not answer."""
-    global _current  # noqa: PLW0603 - see above
-    with _lock:
-        if _current is pool:
-            _current = None
-
-
-def restarted(pool: Pool, error: Unavailable) -> Pool:
-    """An embedded pool that ended meanwhile is started again; any other stays unavailable.
-
-    Raises:
-        Unavailable: The given error, if the pool is not ours to start.
-    """
-    if pool.address.source is not Source.RUNTIME_FILE:
-        raise error
-    forget(pool)
-    return current_pool()
 
 
 def _forget_after_fork() -> None:

@@ -17,7 +17,7 @@ from distributed.core import Status
 from distributed.deploy.cluster import Cluster
 from distributed.utils import NoOpAwaitable
 
-from jupyter_gpupool.pool.errors import BadRequest, ClaimLost, Conflict, PoolError, Unavailable
+from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError, Unavailable
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
@@ -27,6 +27,7 @@ from .giving_back import give_back, give_back_at_exit
 from .greeting import Greeting
 from .opening import Opened, Opening, lost
 from .security import ClaimSecurity
+from .workers import adapted, granted, planned, scaled
 
 if TYPE_CHECKING:
     from jupyter_gpupool.client.pools import Pool
@@ -205,12 +206,7 @@ class ClaimCluster(Cluster):
             ClaimLost: If the claim has ended by itself.
         """
         self._check_open()
-        if type(n) is not int or n < 0:
-            raise BadRequest(
-                f"A claim cannot have {n!r} workers.", field="workers", hint="Ask for 0 or more."
-            )
-        low = min(n, self._bounds().minimum)
-        return self.sync(self._set_bounds, WorkerBounds(low, n))
+        return self.sync(self._set_bounds, scaled(self.view, n))
 
     def adapt(  # type: ignore[override] # there is no Adaptive on this side to choose
         self, minimum: int = 0, maximum: int | None = None, **others: Any
@@ -222,25 +218,17 @@ class ClaimCluster(Cluster):
             ClaimLost: If the claim has ended by itself.
         """
         self._check_open()
-        if others:
-            raise BadRequest(
-                f"The pool's manager adapts by its policy and takes no {', '.join(others)}.",
-                hint="Give minimum and maximum only.",
-            )
-        high = self._bounds().maximum if maximum is None else maximum
-        return self.sync(self._set_bounds, WorkerBounds(minimum, high))
+        return self.sync(self._set_bounds, adapted(self.view, minimum, maximum, others))
 
     @property
     def plan(self) -> set[Any]:
         """Names of the workers the claim wants."""
-        missing = self._bounds().maximum - len(self.requested)
-        return self.requested | set(range(missing))
+        return planned(self.view)
 
     @property
     def requested(self) -> set[Any]:
         """Names of the workers granted to it."""
-        leases = () if self.view is None else self.view.leases
-        return {lease.id for lease in leases if lease.phase in ("granted", "running")}
+        return granted(self.view)
 
     async def _set_bounds(self, bounds: WorkerBounds) -> None:
         if self.status != Status.running:
@@ -248,11 +236,6 @@ class ClaimCluster(Cluster):
         self._opening.view = await self.pool.background.bridge(
             lambda _say: self.pool.client.scale(self.claim_id, bounds.minimum, bounds.maximum)
         )
-
-    def _bounds(self) -> WorkerBounds:
-        if self.view is None:
-            return WorkerBounds(0, 0)
-        return WorkerBounds(self.view.workers.min, self.view.workers.max)
 
     async def _wait_for_workers(
         self,
@@ -312,6 +295,14 @@ class ClaimCluster(Cluster):
             if exc_type is None:
                 raise
             # The error that is under way already matters more.
+            self._say(str(error))
+
+    async def __aexit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
+        try:
+            await self._close()
+        except PoolError as error:
+            if exc_type is None:
+                raise
             self._say(str(error))
 
     async def _close(self) -> None:

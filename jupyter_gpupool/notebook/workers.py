@@ -1,0 +1,56 @@
+"""How many workers a claim has and wants, and what its user may ask for. Pure; called by `cluster`."""
+
+from collections.abc import Collection
+
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.protocol.api import ClaimView
+
+_COUNT = (LeasePhase.GRANTED, LeasePhase.RUNNING)
+
+
+def bounds_of(view: ClaimView | None) -> WorkerBounds:
+    """The bounds of a claim; none at all before it is requested."""
+    return WorkerBounds(0, 0) if view is None else WorkerBounds(view.workers.min, view.workers.max)
+
+
+def granted(view: ClaimView | None) -> set[str | int]:
+    """Names of the workers that a claim was granted: the ids of their leases."""
+    leases = () if view is None else view.leases
+    return {lease.id for lease in leases if lease.phase in _COUNT}
+
+
+def planned(view: ClaimView | None) -> set[str | int]:
+    """The same with a number for each worker that is wanted and not granted yet."""
+    names = granted(view)
+    return names | set(range(bounds_of(view).maximum - len(names)))
+
+
+def scaled(view: ClaimView | None, count: int) -> WorkerBounds:
+    """Bounds for "this many from now on".
+
+    Raises:
+        BadRequest: If it is no number from zero on.
+    """
+    if type(count) is not int or count < 0:
+        raise BadRequest(
+            f"A claim cannot have {count!r} workers.", field="workers", hint="Ask for 0 or more."
+        )
+    return WorkerBounds(min(count, bounds_of(view).minimum), count)
+
+
+def adapted(
+    view: ClaimView | None, minimum: int, maximum: int | None, others: Collection[str]
+) -> WorkerBounds:
+    """Bounds for "as the manager sees fit, between these".
+
+    Raises:
+        BadRequest: If they make no sense, or more than bounds is asked for.
+    """
+    if others:
+        raise BadRequest(
+            f"The pool's manager adapts by its policy and takes no {', '.join(others)}.",
+            hint="Give minimum and maximum only.",
+        )
+    return WorkerBounds(minimum, bounds_of(view).maximum if maximum is None else maximum)
