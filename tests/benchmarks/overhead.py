@@ -4,7 +4,8 @@
 
 Both have two workers with one thread on the stub devices, and their client is the same script.
 Both are up all the time and take turns, so that the machine's moods hit both. Ours has mutual TLS
-and its scheduler in a process of its own; LocalCUDACluster has neither.
+and its scheduler in a process of its own; LocalCUDACluster has neither. What TLS costs shows where
+blocks go from worker to worker, which has no target: it is the price of keeping others out.
 """
 
 import argparse
@@ -22,7 +23,12 @@ from our_pool import devices, wait_until_free, warm_pool
 
 WORKERS = 2
 SIDES = ("claim", "local")
-KINDS = {"tasks": "500 empty tasks", "array": "an array reduction"}
+KINDS = {
+    "tasks": "500 empty tasks",
+    "array": "an array reduction",
+    "transfers": "an array plus its transpose",
+}
+_BOUND = {kind: Target(bound=0.97, at_most=False) for kind in ("tasks", "array")}
 Seconds = dict[tuple[str, str], list[float]]
 
 
@@ -103,7 +109,7 @@ def _figure(kind: str, seconds: Seconds) -> Figure:
         key=f"{kind}_ratio",
         meaning=f"{KINDS[kind]}: speed against LocalCUDACluster",
         value=ratio(plain, ours),
-        target=Target(bound=0.97, at_most=False),
+        target=_BOUND.get(kind),
     )
 
 

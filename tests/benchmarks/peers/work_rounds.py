@@ -16,7 +16,6 @@ import dask.array as da
 from distributed import Client
 
 TASKS = 500
-_SIDE, _CHUNK = 4000, 500
 
 
 def tasks(client: Client) -> None:
@@ -26,13 +25,19 @@ def tasks(client: Client) -> None:
 
 
 def array(client: Client) -> None:
-    """A reduction over an array and its transpose: transfers, and work in each task."""
-    rows = da.random.default_rng(7).random((_SIDE, _SIDE), chunks=(_CHUNK, _CHUNK))
-    mean = float(client.compute((rows + rows.T).mean()).result())
+    """A reduction: work in each task, and small results that are combined."""
+    spread = float(client.compute(_square(8000, 1000).std()).result())
+    assert 0.28 < spread < 0.30
+
+
+def transfers(client: Client) -> None:
+    """An array and its transpose: half of all blocks go from worker to worker."""
+    square = _square(4000, 500)
+    mean = float(client.compute((square + square.T).mean()).result())
     assert 0.99 < mean < 1.01
 
 
-KINDS = {"tasks": tasks, "array": array}
+KINDS = {"tasks": tasks, "array": array, "transfers": transfers}
 
 
 @contextlib.contextmanager
@@ -65,6 +70,10 @@ def main() -> None:
             started = time.perf_counter()
             KINDS[line.strip()](client)
             print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
+
+
+def _square(side: int, chunk: int) -> da.Array:
+    return da.random.default_rng(7).random((side, side), chunks=(chunk, chunk))
 
 
 def _same(x: int) -> int:
