@@ -22,6 +22,12 @@ def pytest_report_header() -> str:
     return f"e2e: GPUPOOL_E2E_SEED={SEED} GPUPOOL_E2E_ROUNDS={ROUNDS}"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say the seed once more where failures are read, also of a quiet run."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"Repeat the whole-process scenarios: GPUPOOL_E2E_SEED={SEED}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this folder starts whole processes."""
     here = Path(__file__).parent

@@ -4,12 +4,13 @@ One shared pool, one user's script that is started again only when it was struck
 ends with its claim ended, nothing left of it and every device free: the next case proves it.
 """
 
+from collections.abc import Callable, Iterator
 from itertools import count
 from signal import Signals
-from typing import TYPE_CHECKING
 
 import pytest
 from e2e_harness.deadlines import eventually, stays
+from e2e_harness.devices import TestDevices
 from e2e_harness.faults import (
     DEVICES,
     EXPECTED,
@@ -22,38 +23,61 @@ from e2e_harness.faults import (
     cases,
 )
 from e2e_harness.processes import Process
-from e2e_harness.running_pool import RunningPool, strike
+from e2e_harness.running_pool import MakePool, RunningPool, strike
 from e2e_harness.seeding import ROUNDS, SEED
 from e2e_harness.user import User, UserFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PAUSE_S = 0.6
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def users(pool: RunningPool) -> "Iterator[_Users]":
-    """The user's script, a new one whenever the last was struck."""
-    return _Users(pool)
+class Stage:
+    """The pool and the user's script of this and the next cases.
 
+    A case that fails leaves a pool nobody can trust: the next one gets a new one.
+    """
 
-class _Users:
-    def __init__(self, pool: RunningPool) -> None:
-        self._pool = pool
+    def __init__(self, make_pool: MakePool, devices: Callable[[int], TestDevices]) -> None:
+        self._make = lambda: make_pool(devices(DEVICES)).start()
+        self._pool: RunningPool | None = None
         self._user: User | None = None
+        self.is_clean = True
+
+    def pool(self) -> RunningPool:
+        """A pool that is as it should be."""
+        if self._pool is None or not self.is_clean:
+            self.close()
+            self._pool = self._make()
+        self.is_clean = False
+        return self._pool
 
     def user(self) -> User:
+        """A user's script that has not been struck."""
+        assert self._pool is not None
         if self._user is None or not self._user.process.lives or self._user.process.is_stopped:
             self._user = self._pool.user()
         return self._user
 
+    def close(self) -> None:
+        """End the pool."""
+        if self._pool is not None:
+            self._pool.close()
+        self._pool = self._user = None
+
+
+@pytest.fixture(scope="module")
+def stage(make_pool: MakePool, devices: Callable[[int], TestDevices]) -> Iterator[Stage]:
+    """What the cases share."""
+    found = Stage(make_pool, devices)
+    yield found
+    found.close()
+
 
 @pytest.mark.parametrize("case", cases(SEED, ROUNDS), ids=str)
-def test_struck_process_breaks_no_promise(pool: RunningPool, users: _Users, case: Case) -> None:
+def test_struck_process_breaks_no_promise(stage: Stage, case: Case) -> None:
     """Tasks go on or their user is told why; nothing is shared, forgotten or left running."""
-    scene = Scene(pool, users.user(), name=f"{case}-{next(_numbers)}")
+    pool = stage.pool()
+    scene = Scene(pool, stage.user(), name=f"{case}-{next(_numbers)}")
     REACH[case.moment](scene)
     target = scene.target(case.role)
     strike(target, case.number)
@@ -63,6 +87,8 @@ def test_struck_process_breaks_no_promise(pool: RunningPool, users: _Users, case
     pool.end(scene.claim_id)
     _tidy(scene, case, target)
     pool.wait_free(DEVICES)
+    pool.check()
+    stage.is_clean = True
 
 
 def _recover(pool: RunningPool, case: Case, target: Process) -> None:
@@ -135,8 +161,10 @@ def _runs_again_or_says_why(scene: Scene, case: Case) -> None:
         context=scene.pool.tell(scene.claim_id),
     )
     assert "scheduler" in reason, reason
-    with pytest.raises(UserFailed, match="scheduler"):
+    with pytest.raises(UserFailed, match=r"scheduler|cancelled"):
         _use(scene)
+    told = f"Claim {scene.name} has ended: {reason}"
+    eventually(lambda: told in scene.user.printed, 5, "the user is told why")
 
 
 def _use(scene: Scene) -> None:

@@ -37,12 +37,14 @@ class TwoClaims:
 
 
 @pytest.fixture(scope="module")
-def pool(make_pool: MakePool, devices: Callable[[int], TestDevices]) -> RunningPool:
+def pool(
+    make_pool: MakePool, devices: Callable[[int], TestDevices], folders: Callable[[], Path]
+) -> RunningPool:
     """A pool whose users' workers run as another user, where the tests may choose one."""
     if os.geteuid() != 0:
         me = pwd.getpwuid(os.getuid()).pw_name
         return make_pool(devices(2), Setup(os_user=me)).start()
-    interpreter = open_to(NOBODY.pw_uid)
+    interpreter = open_to(NOBODY.pw_uid, folders())
     if interpreter is None:
         pytest.skip("no Python here that another user may run")
     setup = Setup(os_user=NOBODY.pw_name, interpreter=interpreter)
@@ -147,7 +149,7 @@ def _is_served(address: tuple[str, int], context: ssl.SSLContext) -> bool:
                 secure.settimeout(3)
                 # A Dask listener speaks first, once it has accepted the certificate.
                 return bool(secure.recv(1))
-        except (ssl.SSLError, ConnectionError):
+        except (ssl.SSLError, ConnectionError, TimeoutError):
             return False
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from e2e_harness.deadlines import eventually
@@ -25,11 +26,13 @@ def mine(make_pool: MakePool, shared_devices: TestDevices) -> RunningPool:
 
 
 @pytest.fixture(scope="module")
-def theirs(make_pool: MakePool, shared_devices: TestDevices) -> RunningPool:
+def theirs(
+    make_pool: MakePool, shared_devices: TestDevices, folders: Callable[[], Path]
+) -> RunningPool:
     """The second user's pool; another uid where the tests may choose one."""
     if os.geteuid() != 0:
         return make_pool(shared_devices).start()
-    interpreter = open_to(NOBODY)
+    interpreter = open_to(NOBODY, folders())
     if interpreter is None:
         pytest.skip("no Python here that another user may run")
     return make_pool(shared_devices, Setup(as_uid=NOBODY, interpreter=interpreter)).start()

@@ -7,41 +7,48 @@ import os
 import subprocess
 import sys
 import sysconfig
-from dataclasses import dataclass, field
 from pathlib import Path
 
 _REPOSITORY = Path(__file__).parents[3]
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """How to run our modules."""
+def open_to(uid: int, folder: Path) -> Path | None:
+    """This interpreter, else the system's of the same version with the same packages, else None.
 
-    path: str = sys.executable
-    environment: dict[str, str] = field(default_factory=dict)
-
-
-def open_to(uid: int) -> Interpreter | None:
-    """This interpreter, else the system's of the same version with the same packages, else None."""
-    packages = f"{_REPOSITORY}{os.pathsep}{sysconfig.get_path('purelib')}"
-    system = Interpreter(f"/usr/bin/{_VERSION}", {"PYTHONPATH": packages})
-    return next((found for found in (Interpreter(), system) if _runs(found, uid)), None)
+    The latter is a small virtual environment made in `folder`.
+    """
+    candidates = (Path(sys.executable), _of_the_system(folder))
+    return next((found for found in candidates if _runs(found, uid)), None)
 
 
-def _runs(interpreter: Interpreter, uid: int) -> bool:
-    command = [interpreter.path, "-c", "import distributed, jupyter_gpupool.pool"]
+def _of_the_system(folder: Path) -> Path:
+    """A virtual environment of the system's Python that takes its packages from ours."""
+    interpreter = folder / "bin" / "python"
+    packages = folder / "lib" / _VERSION / "site-packages"
+    if not interpreter.is_symlink():
+        folder.chmod(0o755)
+        interpreter.parent.mkdir()
+        packages.mkdir(parents=True)
+        (folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
+        (packages / "ours.pth").write_text(f"{_REPOSITORY}\n{sysconfig.get_path('purelib')}\n")
+        interpreter.symlink_to(f"/usr/bin/{_VERSION}")
+    return interpreter
+
+
+def _runs(interpreter: Path, uid: int) -> bool:
+    command = [str(interpreter), "-c", "import distributed, jupyter_gpupool.pool"]
     try:
         done = subprocess.run(
             command,
             user=uid,
             group=uid,
             extra_groups=[],
-            env={**os.environ, **interpreter.environment, "HOME": "/"},
+            env={**os.environ, "HOME": "/"},
             cwd="/",
             capture_output=True,
             check=False,
         )
-    except PermissionError:
+    except OSError:
         return False
     return done.returncode == 0

@@ -10,15 +10,15 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .interpreters import Interpreter
 from .processes import Process, carrying, kill_all, process
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
-_LOG_TAIL_BYTES = 4000
+_LOG_TAIL_BYTES = 1500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Setup:
     environment: Mapping[str, str] = field(default_factory=dict)
     as_uid: int | None = None
     os_user: str | None = None
-    interpreter: Interpreter = field(default_factory=Interpreter)
+    interpreter: Path = Path(sys.executable)
 
 
 class Launcher:
@@ -61,7 +61,7 @@ class Launcher:
         log = self.folder / "logs" / f"{name}.log"
         with log.open("ab") as out:
             popen = subprocess.Popen(
-                [self.setup.interpreter.path, *command],
+                [str(self.setup.interpreter), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -87,8 +87,7 @@ class Launcher:
             "XDG_STATE_HOME": str(self.folder / "home" / "state"),
             "XDG_CACHE_HOME": str(self.folder / "home" / "cache"),
         }
-        setup = {**self.setup.interpreter.environment, **self.setup.environment}
-        return {**kept, **own, **setup, **more}
+        return {**kept, **own, **self.setup.environment, **more}
 
     def end_all(self) -> None:
         """End everything that carries the mark, and only that."""

@@ -225,7 +225,7 @@ class RunningPool:
             lambda: self.api.get("/status")["free"] == count,
             deadline_s,
             f"{count} devices are free",
-            context=lambda: f"{self.api.get('/devices')}\n{self.logs()}",
+            context=lambda: f"{self._devices()}\n{self.logs()}",
         )
 
     def end(self, claim_id: str, deadline_s: float = 20) -> str:
@@ -270,6 +270,10 @@ class RunningPool:
 
     # --- private
 
+    def _devices(self) -> str:
+        kept = ("uuid", "health", "problem", "free", "leased", "claim", "foreign")
+        return "\n".join(str({k: d[k] for k in kept}) for d in self.api.get("/devices"))
+
     def _answers(self) -> bool:
         if self.manager is not None:
             assert self.manager.lives, f"the manager has ended\n{self.logs()}"
@@ -294,10 +298,12 @@ class Story:
         """The claim, its reasons and the logs."""
         try:
             view = self.pool.api.view(self.claim_id)
-            reasons = "\n".join(self.pool.api.reasons(self.claim_id))
+            reasons = self.pool.api.reasons(self.claim_id)
         except (httpx.HTTPError, AssertionError) as error:
-            view, reasons = {}, repr(error)
-        return f"{dict(view)}\n{reasons}\n{self.pool.logs()}"
+            return f"{error!r}\n{self.pool.logs()}"
+        leases = [f"{le['id']} {le['phase']} {le['device']}" for le in view["leases"]]
+        told = "\n".join(f"  {reason[:300]}" for reason in reasons)
+        return f"{view['phase']}, leases {leases}\n{told}\n{self.pool.logs()}"
 
 
 def strike(target: Process, number: signal.Signals) -> None:
