@@ -14,6 +14,7 @@ from dataclasses import replace
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 
 from .claim_folders import last_lines
+from .devices.lock import DeviceHeldElsewhere
 from .endings import Circumstances, after_failed_start, after_own_end
 from .keys import ProcessKey
 from .parts import Parts
@@ -137,6 +138,9 @@ class CarryOut:
             process = await fork(prepared, self._parts)
         except PoolError as error:
             self._settle_failed_start(key, error)
+            if isinstance(error, DeviceHeldElsewhere):
+                # Said together with the failure, so that the manager does not try again at once.
+                self._parts.devices.look_at_locks()
             return
         self._keep(forked(self._parts.table[key], process))
         self._parts.processes.watch(key, process, has_parent=True)

@@ -19,6 +19,7 @@ from .seen import Seen, Stage
 from .table import Table
 
 _WHILE_FREEING_S = 0.1
+_LOCKS_EVERY_S = 1.0
 _UNKNOWN_AFTER_S = 30.0
 
 
@@ -93,10 +94,27 @@ class DeviceWatch:
             if await self.look(foreign_on):
                 changed()
             self.judge(freed)
+            await self._pause(changed)
+
+    async def _pause(self, changed: Callable[[], None]) -> None:
+        """Until the next sample is due. Locks of other pools are looked at meanwhile."""
+        until_s = time.monotonic() + self._pause_s()
+        while (left_s := until_s - time.monotonic()) > 0:
             try:
-                await asyncio.wait_for(self._wake.wait(), self._pause_s())
+                await asyncio.wait_for(self._wake.wait(), min(left_s, _LOCKS_EVERY_S))
             except TimeoutError:
-                continue
+                if self.look_at_locks():
+                    changed()
+            else:
+                return
+
+    def look_at_locks(self) -> bool:
+        """See which devices other pools on this host have leased; whether that is new."""
+        before = self.held_elsewhere
+        self.held_elsewhere = frozenset(
+            uuid for uuid in self.known if self._is_held_elsewhere(uuid)
+        )
+        return self.held_elsewhere != before
 
     async def look(self, foreign_on: ForeignOn) -> bool:
         """Sample once; whether anything but the numbers is new."""
@@ -107,9 +125,7 @@ class DeviceWatch:
         self.known = {device.uuid: device for device in listed}
         self.samples = {sample.uuid: sample for sample in samples}
         self.foreign = {sample.uuid: foreign_on(sample) for sample in samples}
-        self.held_elsewhere = frozenset(
-            uuid for uuid in self.known if self._is_held_elsewhere(uuid)
-        )
+        self.look_at_locks()
         return before != (self.known, self._judged())
 
     def judge(self, freed: Callable[[Seen], None]) -> None:

@@ -79,6 +79,12 @@ class Seen:
         return self.process.pid if runs and self.process is not None else None
 
     @property
+    def may_use_device(self) -> bool:
+        """Whether anything of it can be on its device; not if it was given up before it ran."""
+        settled = self.stage in (Stage.FAILED, Stage.RETIRED)
+        return self.device is not None and not (settled and self.process is None)
+
+    @property
     def listens(self) -> bool:
         """Whether it is a scheduler that workers can reach."""
         return self.stage is Stage.ALIVE and self.address is not None

@@ -7,6 +7,7 @@ import pytest
 from jupyter_gpupool.agent.device_watch import DeviceWatch, Pace
 from jupyter_gpupool.agent.devices.lock import DeviceLocks
 from jupyter_gpupool.agent.foreign import described
+from jupyter_gpupool.agent.reports import device_reports
 from jupyter_gpupool.agent.seen import Stage
 from jupyter_gpupool.agent.table import Table
 from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample
@@ -127,3 +128,17 @@ def test_foreign_process_is_described_without_its_arguments() -> None:
     found = described(DeviceProcess(pid=1, memory_bytes=None))
     assert "/" not in found.command
     assert " " not in found.command
+
+
+async def test_worker_given_up_before_it_ran_is_not_on_its_device(
+    watching, worker_seen, tmp_path
+) -> None:
+    """Another pool was quicker: the device is theirs, and is said to be."""
+    others = DeviceLocks(tmp_path / "locks")
+    others.acquire("GPU-1")
+    watching.table.put(worker_seen(stage=Stage.FAILED, device="GPU-1", process=None))
+    assert watching.watch.look_at_locks()
+    others.close()
+    [report] = device_reports(watching.table, watching.watch)
+    assert report.state.held_elsewhere
+    assert report.state.in_use_by == ()
