@@ -1,0 +1,84 @@
+"""Every error leaves as a problem, and none says more than it should."""
+
+import pytest
+
+from jupyter_gpupool.pool.errors import Unavailable
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "reference"),
+    [
+        ("GET", "/nowhere", 404, "not-found"),
+        ("PUT", "/api/v1/claims", 405, "bad-request"),
+        ("GET", "/api/v1/claims?limit=0", 422, "bad-request"),
+        ("GET", "/api/v1/claims/c-none", 404, "not-found"),
+    ],
+)
+async def test_frameworks_own_errors_are_problems(site, method, path, status, reference):
+    """Nobody meets two forms of error."""
+    async with await site.client() as client:
+        answer = await client.request(method, path)
+    told = answer.json()
+    assert (answer.status_code, told["status"]) == (status, status)
+    assert told["type"] == f"urn:gpupool:problem:{reference}"
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_large_body_is_refused(site, announced):
+    """Beyond 1 MiB, announced or dribbled."""
+
+    async def dribble():
+        for _ in range(40):
+            yield b"x" * 2**15
+
+    content = b"x" * (2**20 + 1) if announced else dribble()
+    async with await site.client() as client:
+        answer = await client.post("/api/v1/claims", content=content)
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[1]", b"1" * 5000, b'{"workers": NaN}'])
+async def test_body_that_is_no_claim_is_refused(site, content):
+    """Whatever it is, it is a client's error."""
+    headers = {"Content-Type": "application/json"}
+    async with await site.client() as client:
+        answer = await client.post("/api/v1/claims", content=content, headers=headers)
+    assert answer.status_code in (400, 422), answer.text
+
+
+async def test_defect_is_told_in_one_sentence(site, monkeypatch):
+    """No internals reach a client; the log has them."""
+    monkeypatch.setattr(site.parts.service.books, "hosts", None)
+    async with await site.client() as client:
+        answer = await client.get("/api/v1/hosts")
+    assert answer.status_code == 500
+    assert "NoneType" not in answer.text
+    assert answer.json()["detail"] == "The manager failed on this request."
+
+
+async def test_full_disk_is_unavailable_and_heals(site, monkeypatch):
+    """503 with the reason while it lasts, and health says so too."""
+    store, body = site.parts.service.store, {"workers": {"min": 1, "max": 1}}
+
+    async def fail(*_):
+        raise Unavailable("The database cannot be written: the disk is full.")
+
+    async with await site.client() as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(store, "commit", fail)
+            broken.setattr(store, "prove_writable", fail)
+            refused = await client.post("/api/v1/claims", json=body)
+            unwell = await client.get("/health")
+        well = await client.get("/health")
+        made = await client.post("/api/v1/claims", json=body)
+    assert [x.status_code for x in (refused, unwell, well, made)] == [503, 503, 200, 201]
+    assert "the disk is full" in refused.json()["detail"]
+
+
+async def test_odd_idempotency_key_is_refused(site):
+    """Empty or endless."""
+    async with await site.client() as client:
+        for key in ("", "x" * 201):
+            answer = await client.post("/api/v1/tokens", json={}, headers={"Idempotency-Key": key})
+            assert (answer.status_code, answer.json()["field"]) == (422, "Idempotency-Key")

@@ -1,0 +1,114 @@
+"""Who may do what, on every route there is; a route without a row here fails the test."""
+
+import pytest
+from fastapi.routing import APIRoute, APIWebSocketRoute
+from starlette.routing import WebSocketRoute
+
+from jupyter_gpupool.protocol.api import Role
+
+# For each route: what a stranger, an agent and somebody without a token get.
+_BODY = {"workers": {"min": 1, "max": 1}}
+_ROUTES = {
+    ("POST", "/api/v1/claims"): (201, 403, 401),
+    ("GET", "/api/v1/claims"): (200, 403, 401),
+    ("GET", "/api/v1/claims/{claim_id}"): (404, 403, 401),
+    ("POST", "/api/v1/claims/{claim_id}/scale"): (404, 403, 401),
+    ("POST", "/api/v1/claims/{claim_id}/release"): (404, 403, 401),
+    ("GET", "/api/v1/claims/{claim_id}/connection"): (404, 403, 401),
+    ("GET", "/api/v1/status"): (200, 403, 401),
+    ("GET", "/api/v1/hosts"): (200, 403, 401),
+    ("GET", "/api/v1/devices"): (200, 403, 401),
+    ("GET", "/api/v1/events"): (200, 403, 401),
+    ("POST", "/api/v1/tokens"): (201, 403, 401),
+    ("GET", "/api/v1/tokens"): (200, 403, 401),
+    ("DELETE", "/api/v1/tokens/{token_id}"): (404, 403, 401),
+    ("GET", "/metrics"): (200, 200, 401),
+    ("GET", "/health"): (200, 200, 200),
+}
+_SOCKETS = {"/api/v1/events/stream": Role.USER, "/api/v1/agents/link": Role.AGENT}
+_BODIES = {
+    "/api/v1/claims": _BODY,
+    "/api/v1/claims/{claim_id}/scale": _BODY,
+    "/api/v1/claims/{claim_id}/release": {},
+    "/api/v1/tokens": {},
+}
+
+
+def test_every_route_has_its_row(site):
+    """Nobody adds a route without saying who may use it."""
+    described = site.app.openapi()["paths"]
+    found = {(method.upper(), path) for path, item in described.items() for method in item}
+    assert found == _ROUTES.keys()
+
+
+def test_every_socket_has_its_role(site):
+    """The same for WebSockets, which the documentation does not list."""
+    found = {path for path in _paths(site.app.routes)}
+    assert found == _SOCKETS.keys()
+
+
+@pytest.mark.parametrize(("method", "path"), _ROUTES)
+@pytest.mark.parametrize("who", ["stranger", "agent", "nobody"])
+async def test_nobody_gets_what_is_not_theirs(site, who, method, path):
+    """Ann's claim and token exist; everybody else is told what their row says."""
+    place = await _filled_in(site, path)
+    callers = {
+        "stranger": site.client("bob"),
+        "agent": site.client("agent", Role.AGENT),
+    }
+    client = await callers.pop(who) if who in callers else site.anonymous()
+    for unused in callers.values():
+        unused.close()
+    async with client:
+        answer = await client.request(method, place, json=_BODIES.get(path))
+    wanted = dict(zip(("stranger", "agent", "nobody"), _ROUTES[method, path], strict=True))
+    assert answer.status_code == wanted[who], answer.text
+
+
+async def test_lists_hold_nothing_of_a_stranger(site):
+    """Neither claims, events, tokens nor the names behind a leased device."""
+    await site.host()
+    await _filled_in(site, "")
+    async with await site.client("bob") as client:
+        answers = [
+            (await client.get(f"/api/v1/{what}")).text
+            for what in ("claims?ended=true", "claims?owner=ann", "events", "tokens", "devices")
+        ]
+    assert not [text for text in answers if "ann" in text or '"c-' in text]
+
+
+async def test_admin_sees_all_but_connects_to_nothing(site):
+    """Even an admin is no party of another's claim."""
+    await site.host()
+    place = await _filled_in(site, "/api/v1/claims/{claim_id}")
+    async with await site.client("root", Role.ADMIN) as client:
+        seen, secrets = await client.get(place), await client.get(f"{place}/connection")
+    assert (seen.status_code, secrets.status_code) == (200, 403)
+
+
+@pytest.mark.parametrize(
+    "body", [{"user": "bob"}, {"role": "admin"}, {"role": "agent"}, {"os_user": "root"}]
+)
+async def test_user_cannot_make_more_of_themself(site, body):
+    """Another's name, another role, another's processes: all for an admin to give."""
+    async with await site.client("ann") as client:
+        answer = await client.post("/api/v1/tokens", json=body)
+    assert answer.status_code == 403
+
+
+async def _filled_in(site, path: str) -> str:
+    async with await site.client("ann") as ann:
+        claim = (await ann.post("/api/v1/claims", json=_BODY)).json()["id"]
+        token = (await ann.get("/api/v1/tokens")).json()[0]["id"]
+    return path.format(claim_id=claim, token_id=token)
+
+
+def _paths(routes):
+    for route in routes:
+        if isinstance(route, APIWebSocketRoute | WebSocketRoute):
+            yield route.path
+        elif not isinstance(route, APIRoute):
+            inner = getattr(route, "original_router", None)
+            prefix = getattr(getattr(route, "include_context", None), "prefix", "")
+            if inner is not None:
+                yield from (prefix + path for path in _paths(inner.routes))
