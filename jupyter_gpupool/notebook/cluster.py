@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.client.pools import Pool
 
 _HANG_UP_WITHIN_S = 3.0
+_WARM_WITHIN_S = 0.5
 _NOT_RUNNING = (Status.closed, Status.closing, Status.failed)
 
 
@@ -68,6 +69,7 @@ class ClaimCluster(Cluster):
         self._dashboard_url: str | None = None
         self._following: Following | None = None
         self._greeting = Greeting()
+        self._warming: asyncio.Future[None] | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         super().__init__(
             asynchronous=asynchronous,
@@ -324,6 +326,9 @@ class ClaimCluster(Cluster):
         """Close everything on our side, whatever state the other side is in."""
         if self._following is not None:
             self._following.stop()
+        if self._warming is not None:
+            await asyncio.wait([self._warming], timeout=_WARM_WITHIN_S)
+            self._warming.cancel()
         await end_clients(self, error)
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(_HANG_UP_WITHIN_S):

@@ -35,7 +35,9 @@ class Greeted:
         """Have the scheduler connect to its workers: the first result need not wait for that."""
         with contextlib.suppress(OSError):
             workers = list((await self.scheduler.identity())["workers"])[:_WARMED]
-            await self.scheduler.broadcast(msg={"op": "identity"}, workers=workers)
+            await self.scheduler.broadcast(
+                msg={"op": "identity"}, workers=workers, on_error="ignore"
+            )
 
 
 class Greeting:

@@ -1,4 +1,4 @@
-"""How many workers a claim has and wants, and what its user may ask for. Pure; called by `cluster`."""
+"""How many workers a claim has and wants, and what may be asked for: pure, called by `cluster`."""
 
 from collections.abc import Collection
 
