@@ -9,7 +9,7 @@ from itertools import count
 from signal import Signals
 
 import pytest
-from e2e_harness.deadlines import eventually, stays
+from e2e_harness.deadlines import eventually
 from e2e_harness.devices import TestDevices
 from e2e_harness.faults import (
     DEVICES,
@@ -94,7 +94,7 @@ def test_struck_process_breaks_no_promise(stage: Stage, case: Case) -> None:
 def _recover(pool: RunningPool, case: Case, target: Process) -> None:
     """What an operator or the machine does about it, and nothing more."""
     if case.blow is not Blow.KILL:
-        stays(lambda: target.is_stopped or not target.lives, _PAUSE_S, "it is stopped")
+        target.wait_gone(_PAUSE_S)
     if case.blow is Blow.PAUSE:
         target.send(Signals.SIGCONT)
     elif case.blow is Blow.FREEZE and case.role in (Role.MANAGER, Role.AGENT):
@@ -128,7 +128,10 @@ def _go_on(scene: Scene, case: Case) -> None:
 
 
 def _is_released(scene: Scene, case: Case) -> None:
-    if case.role is not Role.CLIENT:
+    if case.role is Role.MANAGER:
+        # Its user is told that nobody answered, or, if it was back in time, that it is done.
+        scene.user.settle()
+    elif case.role is not Role.CLIENT:
         scene.user.answer()
         scene.pool.wait_ended(scene.claim_id)
 

@@ -86,6 +86,7 @@ def test_foreign_process_is_shown_and_never_leased_over(stub_pool: RunningPool) 
     assert found is not None
     kill_all([found])
     stranger.communicate()
+    stub_pool.devices.state.remove_process(stranger.pid)
     stub_pool.wait_phase(claim_id, "running")
     stub_pool.end(claim_id)
 
