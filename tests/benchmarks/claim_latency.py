@@ -102,13 +102,15 @@ class _NoPeer:
 
 def gateway_or_none() -> "gateway.GatewayPeer | _NoPeer":
     """The running peer after one round that does not count, or nothing with the reason said."""
+    note("Preparing dask-gateway's own environment and server…")
     try:
-        note("Preparing dask-gateway's own environment and server…")
         peer = gateway.GatewayPeer(gateway.environment(_PEERS))
         peer.first_result()
-    except (gateway.PeerMissing, gateway.PeerFailed, OSError) as missing:
+    except (gateway.PeerMissing, OSError) as missing:
         note(f"Left out: {missing}")
         return _NoPeer()
+    except gateway.PeerFailed as failed:
+        note(f"{failed}; it is started anew.")
     return peer
 
 

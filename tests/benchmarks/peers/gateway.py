@@ -33,12 +33,12 @@ c.ClusterConfig.worker_cmd = ["{bin}/dask", "worker"]
 """
 
 
-class PeerMissing(Exception):
-    """The peer cannot run here; the message says why in one line."""
-
-
 class PeerFailed(Exception):
     """A round of the peer failed or hung: counted, not fatal."""
+
+
+class PeerMissing(PeerFailed):
+    """The peer cannot run here; the message says why in one line."""
 
 
 def environment(build: Path) -> Path:
@@ -96,19 +96,22 @@ class GatewayPeer:
         Raises:
             PeerFailed: If dask-gateway failed or hung; the next round starts it anew.
         """
-        self.start()
-        assert self._client is not None
-        assert self._client.stdin is not None
-        self._client.stdin.write("round\n")
-        self._client.stdin.flush()
         try:
-            answer = _answer(self._client, _ROUND_WITHIN_S)
+            self._start()
+            answer = self._ask()
         except PeerFailed:
             self._stop()
             raise
         return {key: float(value) for key, value in answer.items()}
 
-    def start(self) -> None:
+    def _ask(self) -> dict[str, str]:
+        assert self._client is not None
+        assert self._client.stdin is not None
+        self._client.stdin.write("round\n")
+        self._client.stdin.flush()
+        return _answer(self._client, _ROUND_WITHIN_S)
+
+    def _start(self) -> None:
         """Start server and client unless they run: no round's time holds their start."""
         if self._client is not None:
             return
