@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 from jupyter_core.application import JupyterApp
@@ -183,25 +184,25 @@ class AgentApp(JupyterApp):
         host = HostAgent(read_host_id(folder), folder, opened.devices, settings)
         try:
             await host.start()
-            await self._keep(Link(target, host, orphan_after_s=self.orphan_after_s), host, told)
+            link = Link(target, host, orphan_after_s=self.orphan_after_s)
+            await self._keep(link, host, told.wait())
         finally:
             await host.close()
 
-    async def _keep(self, link: Link, host: HostAgent, told: asyncio.Event) -> None:
-        linked = asyncio.create_task(link.run())
-        exiting = asyncio.create_task(told.wait())
-        await asyncio.wait({linked, exiting}, return_when=asyncio.FIRST_COMPLETED)
-        try:
-            is_orphan = linked.done() and linked.exception() is None
-            if is_orphan or self.stop_all_on_exit:
-                host.end_all()
-                await _until_empty(host)
-        finally:
-            exiting.cancel()
-            linked.cancel()
-            [outcome] = await asyncio.gather(linked, return_exceptions=True)
-        if isinstance(outcome, Exception):
-            raise outcome
+    async def _keep(self, link: Link, host: HostAgent, told: Coroutine[None, None, object]) -> None:
+        """Until told to exit, orphaned, not let in, or broken."""
+        watching, linked = asyncio.create_task(host.run()), asyncio.create_task(link.run())
+        tasks = {watching, linked, asyncio.create_task(told)}
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        is_orphan = linked.done() and linked.exception() is None
+        if (is_orphan or self.stop_all_on_exit) and not watching.done():
+            host.end_all()
+            await _until_empty(host)
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
 
     def _target(self) -> LinkTarget:
         if not self.join_url:

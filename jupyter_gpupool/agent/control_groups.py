@@ -50,13 +50,16 @@ class ControlGroups:
             # Something entered it just now; the next removal finds it empty.
             return
 
-    def close(self) -> None:
-        """Remove the folder of all groups, if nothing is in it any more."""
-        try:
-            self._root.rmdir()
-        except OSError:
-            # Processes live on, or there was never a group.
+    def tidy(self) -> None:
+        """Remove every group that nothing is in any more, and then the folder of all groups."""
+        if not self._root.is_dir():
             return
+        for folder in (*self._root.glob("*/"), self._root):
+            try:
+                folder.rmdir()
+            except OSError:
+                # Processes live in it.
+                continue
 
 
 def pids_in(folder: Path) -> frozenset[int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample
+from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import DeviceUuid
 
 from .devices.base import Devices
@@ -172,7 +173,13 @@ class DeviceWatch:
         return self._devices.list(), samples
 
     def _is_held_elsewhere(self, uuid: DeviceUuid) -> bool:
-        return not self._table.leases_on(uuid) and self._locks.is_held_elsewhere(uuid)
+        if self._table.leases_on(uuid):
+            return False
+        try:
+            return self._locks.is_held_elsewhere(uuid)
+        except PoolError:
+            # Whoever cannot look at the lock could not take it either.
+            return True
 
     def _judged(self) -> Mapping[str, object]:
         wrong = {uuid: (s.lost, s.problems) for uuid, s in self.samples.items()}

@@ -128,7 +128,7 @@ class HostAgent:
     # --- life
 
     async def start(self) -> None:
-        """Adopt what runs, then begin to watch.
+        """Adopt what runs, and be ready for the manager.
 
         Raises:
             Unavailable: If children could not reach the agent.
@@ -140,8 +140,11 @@ class HostAgent:
         await self._parts.devices.look(self._foreign_on)
         self._tasks = [asyncio.create_task(self._warm_up())]
         await self._children.wait_for_all(_CHILDREN_RETURN_WITHIN_S)
+
+    async def run(self) -> None:
+        """Watch for ever. Whatever this raises is a fault of ours: let the next agent adopt."""
         watching = self._parts.devices.run(self._foreign_on, self._hands.forget, self.news.set)
-        self._tasks += [asyncio.create_task(watching), asyncio.create_task(self._tick_for_ever())]
+        await asyncio.gather(watching, self._tick_for_ever())
 
     async def close(self) -> None:
         """Let go of everything; what runs lives on."""
@@ -152,7 +155,7 @@ class HostAgent:
         await self._parts.socket.close()
         await self._parts.zygotes.close()
         self._parts.processes.close()
-        self._parts.groups.close()
+        self._parts.groups.tidy()
         self._devices.close()
 
     def end_all(self) -> None:
@@ -269,6 +272,7 @@ class HostAgent:
             logger.warning("Process %d belongs to no claim any more; it is ended.", stray.id.pid)
             send(stray.id, signal.SIGKILL)
             await wait_for_end(stray.id, _STRAYS_END_WITHIN_S)
+        parts.groups.tidy()
         for seen in found.seen:
             parts.table.put(seen)
             self._hands.resume(seen)

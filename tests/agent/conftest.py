@@ -17,6 +17,7 @@ from websockets.asyncio.server import Request, Response, Server, ServerConnectio
 from websockets.exceptions import ConnectionClosed
 
 from jupyter_gpupool.agent import procfs
+from jupyter_gpupool.agent.control_groups import ControlGroups
 from jupyter_gpupool.agent.devices.lock import DeviceLocks
 from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.procfs import ProcessId, ProcessRow
@@ -299,6 +300,8 @@ class RunningAgent:
                     os.kill(row.id.pid, signal.SIGKILL)
         if self.popen is not None:
             self.popen.wait(10)
+        if (self.state / "host-id").exists():
+            ControlGroups((self.state / "host-id").read_text().strip()).tidy()
 
 
 @pytest.fixture
