@@ -2,7 +2,8 @@
 
 Written by the manager, read by clients. Jupyter's runtime folder may be shared between hosts and
 outlives a reboot, so the name tells hosts apart, and what it says tells this manager from any
-later process of the same number. Pure: who calls it brings machine id and host name.
+later process of the same number. Pure: who calls it brings the text of /etc/machine-id ("" if
+there is none) and what gethostname() says.
 """
 
 from datetime import datetime
