@@ -6,6 +6,7 @@ The socket is bound before anything else is opened, so that a port in use costs 
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp
 
 from jupyter_gpupool.pool.errors import BadRequest, Unavailable
 
+_LOG = logging.getLogger(__name__)
 _GRACE_S = 3
 _BACKLOG = 1024
 
@@ -111,7 +113,11 @@ class HttpServer:
         """Answer what was asked, then hang up."""
         if self._server is not None and self._task is not None:
             self._server.stopping.set()
-            await self._task
+            await asyncio.wait((self._task,))
+            # It stumbles over a WebSocket that its peer closes at this very moment; the process
+            # ends, and with it every connection.
+            if self._task.exception() is not None:
+                _LOG.info("Hanging up was cut short", exc_info=self._task.exception())
 
     def close(self) -> None:
         """Give the port back."""

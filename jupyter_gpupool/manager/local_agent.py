@@ -21,6 +21,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _LOOK_EVERY_S = 2.0
 _WELL_AFTER_S = 60.0
 _STOP_WITHIN_S = 5.0
+_RELEASED_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +66,12 @@ class LocalAgent:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        _signal_holder(self._command.state)
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
             await self._wait_for_end(self._process)
+        elif _signal_holder(self._command.state):
+            await self._wait_for_release()
 
     async def _keep(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -104,6 +106,13 @@ class LocalAgent:
         finally:
             os.close(log)
 
+    async def _wait_for_release(self) -> None:
+        # It is nobody's child of ours, and a lock cannot be waited for without holding a thread.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_WITHIN_S):
+                while is_held(self._command.state):  # noqa: ASYNC110 - a lock of a stranger
+                    await asyncio.sleep(_RELEASED_EVERY_S)
+
     @staticmethod
     async def _wait_for_end(process: Process) -> None:
         try:
@@ -129,11 +138,13 @@ def is_held(state: Path) -> bool:
     return False
 
 
-def _signal_holder(state: Path) -> None:
+def _signal_holder(state: Path) -> bool:
     # The lock is only held by a living agent, so its pid in the file is true.
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, IndexError):
         if is_held(state):
             os.kill(int((state / "agent.lock").read_text().split()[0]), signal.SIGTERM)
+            return True
+    return False
 
 
 def _environment(token: str) -> Mapping[str, str]:

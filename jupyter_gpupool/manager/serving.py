@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.protocol.api import Role
 
@@ -40,6 +41,7 @@ from .store.store import Store
 
 _LOG = logging.getLogger(__name__)
 _CLEAN_WITHIN_S = 20.0
+_CLOSE_WITHIN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +191,11 @@ async def _until_end(stop: asyncio.Event, serving: Serving, parts: Parts) -> Non
     await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
     for task in watching:
         task.cancel()
+    if parts.service.has_failed:
+        raise Unavailable(
+            "The manager's writer has stopped because of a defect; nothing acknowledged is lost.",
+            hint="Start the manager again; its log tells more.",
+        )
 
 
 async def _until_idle(parts: Parts, after_s: float) -> None:
@@ -208,15 +215,19 @@ def _live(service: Service) -> bool:
 
 
 async def _end_all_claims(service: Service) -> None:
-    await service.execute(partial(end_everything, reason="The pool was stopped."))
-    with contextlib.suppress(TimeoutError):
+    try:
+        await service.execute(partial(end_everything, reason="The pool was stopped."))
         async with asyncio.timeout(_CLEAN_WITHIN_S):
             while _live(service):
                 await service.next_batch()
+    except (TimeoutError, PoolError) as error:
+        _LOG.warning("Not everything could be ended in time: %s", error or "hosts did not answer")
 
 
 async def _hang_up(parts: Parts, server: HttpServer) -> None:
     parts.is_ending = True
     parts.service.links.close_all()
-    parts.sessions.close_all()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSE_WITHIN_S):
+            await parts.sessions.close_all()
     await server.stop()

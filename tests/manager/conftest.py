@@ -199,6 +199,15 @@ class AgentPlayer:
             )
 
 
+def _agent(name: str, devices: int, *labels: str) -> AgentPlayer:
+    uuids = [DeviceUuid(f"SIM-{name}-{n}") for n in range(devices)]
+    made = tuple(
+        Device(uuid=uuid, index=n, model="Sim 16", memory_bytes=2**34)
+        for n, uuid in enumerate(uuids)
+    )
+    return AgentPlayer(HostId(name), made, labels)
+
+
 @dataclass
 class PoolPlayer:
     """A service in virtual time with its agents: what tests of the service talk to."""
@@ -210,14 +219,7 @@ class PoolPlayer:
 
     def host(self, name: str, devices: int = 2, *, durable: bool = False) -> AgentPlayer:
         """A host that has not joined yet."""
-        made = tuple(
-            Device(
-                uuid=DeviceUuid(f"SIM-{name}-{n}"), index=n, model="Sim 16", memory_bytes=2**34
-            )
-            for n in range(devices)
-        )
-        labels = ("durable",) if durable else ()
-        agent = AgentPlayer(HostId(name), made, labels)
+        agent = _agent(name, devices, *(["durable"] if durable else []))
         self.agents[agent.host_id] = agent
         return agent
 
@@ -265,7 +267,9 @@ class PoolPlayer:
         await self.silent(agent)
         await self.service.execute(partial(host_lost, host_id=agent.host_id))
 
-    async def claim(self, least: int = 1, most: int | None = None, user: str = "ann", **more) -> Claim:
+    async def claim(
+        self, least: int = 1, most: int | None = None, user: str = "ann", **more
+    ) -> Claim:
         """A user asks for a claim."""
         request = ClaimRequest(workers=WorkerBounds(least, most or least), **more)
         command = RequestClaim(caller=self.user(user), request=request)
@@ -360,15 +364,14 @@ class Site:
 
     async def host(self, name: str = "a", devices: int = 2) -> AgentPlayer:
         """A host that has joined."""
-        made = tuple(
-            Device(
-                uuid=DeviceUuid(f"SIM-{name}-{n}"), index=n, model="Sim 16", memory_bytes=2**34
-            )
-            for n in range(devices)
-        )
-        agent = AgentPlayer(HostId(name), made)
+        agent = self.agent(name, devices)
         await self.say(agent, joins=True)
         return agent
+
+    @staticmethod
+    def agent(name: str, devices: int) -> AgentPlayer:
+        """A host that has not joined yet."""
+        return _agent(name, devices)
 
     async def come_up(self, agent: AgentPlayer) -> None:
         """The host starts what is wanted until all of it runs."""

@@ -18,6 +18,7 @@ class Sessions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: dict[str, set[Close]] = defaultdict(set)
+        self._closed = asyncio.Event()
 
     @contextmanager
     def opened(self, caller: Caller, close: Close) -> Iterator[None]:
@@ -32,16 +33,21 @@ class Sessions:
             self._open[caller.credential_id].discard(close)
             if not self._open[caller.credential_id]:
                 del self._open[caller.credential_id]
+            if not self._open:
+                self._closed.set()
 
     def revoked(self, credential_id: str) -> None:
         """Close everything opened with this token."""
         for close in list(self._open.get(credential_id, ())):
             close()
 
-    def close_all(self) -> None:
-        """Close everything: the manager ends."""
+    async def close_all(self) -> None:
+        """Close everything, and wait until it is closed: the manager ends."""
+        self._closed.clear()
         for credential_id in list(self._open):
             self.revoked(credential_id)
+        if self._open:
+            await self._closed.wait()
 
     def _close_on_expiry(self, caller: Caller, close: Close) -> asyncio.TimerHandle | None:
         if caller.until is None:

@@ -92,12 +92,13 @@ class Service:
         self._closed = True
         self._arrived.set()
         if self._worker is not None:
-            await self._worker
+            await asyncio.wait((self._worker,))
 
     @property
     def has_failed(self) -> bool:
         """Whether the worker stopped by itself, which only a defect can make it do."""
-        return self._worker is not None and self._worker.done() and not self._closed
+        worker = self._worker
+        return worker is not None and worker.done() and worker.exception() is not None
 
     async def failed(self) -> None:
         """Wait until the worker stops by itself, which is for ever unless there is a defect."""
@@ -134,7 +135,18 @@ class Service:
             if not self._queue and not self._closed:
                 self._arrived.clear()
             if batch:
-                await self._run(batch)
+                await self._run_or_stop(batch)
+
+    async def _run_or_stop(self, batch: list[_Job]) -> None:
+        try:
+            await self._run(batch)
+        except BaseException:
+            # Memory and database may differ now: nobody may rely on this process any more.
+            self._closed = True
+            for job in (*batch, *self._queue):
+                _fail(job, Unavailable("The manager's writer has stopped."))
+            self._queue.clear()
+            raise
 
     async def _run(self, batch: list[_Job]) -> None:
         unit = UnitOfWork(self.books, self._moment())

@@ -51,8 +51,9 @@ async def test_repeated_request_gets_the_same_claim(site):
         asks = [client.post("/api/v1/claims", json=_TWO, headers=key) for _ in range(10)]
         ids = {answer.json()["id"] for answer in await asyncio.gather(*asks)}
         ids.add((await client.post("/api/v1/claims", json=_TWO, headers=key)).json()["id"])
-        other = await client.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}},
-                                  headers=key)
+        other = await client.post(
+            "/api/v1/claims", json={"workers": {"min": 1, "max": 1}}, headers=key
+        )
         listed = (await client.get("/api/v1/claims")).json()
     assert (len(ids), len(listed), other.status_code) == (1, 1, 422)
 

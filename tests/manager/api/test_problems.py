@@ -49,9 +49,10 @@ async def test_body_that_is_no_claim_is_refused(site, content):
 
 async def test_defect_is_told_in_one_sentence(site, monkeypatch):
     """No internals reach a client; the log has them."""
-    monkeypatch.setattr(site.parts.service.books, "hosts", None)
     async with await site.client() as client:
-        answer = await client.get("/api/v1/hosts")
+        with monkeypatch.context() as broken:
+            broken.setattr(site.parts.service.books, "hosts", None)
+            answer = await client.get("/api/v1/hosts")
     assert answer.status_code == 500
     assert "NoneType" not in answer.text
     assert answer.json()["detail"] == "The manager failed on this request."

@@ -43,7 +43,7 @@ def test_every_route_has_its_row(site):
 
 def test_every_socket_has_its_role(site):
     """The same for WebSockets, which the documentation does not list."""
-    found = {path for path in _paths(site.app.routes)}
+    found = set(_paths(site.app.routes))
     assert found == _SOCKETS.keys()
 
 

@@ -28,143 +28,145 @@ _which = st.integers(min_value=0, max_value=20)
 _ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
 
 
+class Life(RuleBasedStateMachine):
+    start_pool = None
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.pool = self.run(type(self).start_pool())
+        for name in _HOSTS:
+            self.pool.host(name, 0 if name == "c" else 2, durable=name == "c")
+
+    def run(self, work):
+        return self.loop.run_until_complete(work)
+
+    def teardown(self):
+        self.run(self.pool.service.close())
+        self.loop.close()
+
+    def agent(self, which):
+        return list(self.pool.agents.values())[which % len(_HOSTS)]
+
+    def phase_of(self, agent):
+        host = self.pool.service.books.hosts.get(agent.host_id)
+        return host.phase if host is not None else None
+
+    def claims(self):
+        return [r.claim for r in self.pool.service.books.claims.values()]
+
+    @rule(least=st.integers(1, 3), more=st.integers(0, 2))
+    def claim(self, least, more):
+        self.run(self.pool.claim(least, least + more))
+
+    @precondition(lambda self: self.claims())
+    @rule(which=_which)
+    def release(self, which):
+        self.run(self.pool.release(self.claims()[which % len(self.claims())]))
+
+    @precondition(lambda self: self.claims())
+    @rule(which=_which, least=st.integers(1, 3), more=st.integers(0, 2))
+    def scale(self, which, least, more):
+        claim = self.claims()[which % len(self.claims())]
+        try:
+            self.run(self.pool.scale(claim, least, least + more))
+        except Conflict:
+            assert claim.is_over
+
+    @rule(which=_which)
+    def connect(self, which):
+        self.run(self.pool.join(self.agent(which)))
+
+    @rule(which=_which)
+    def break_link(self, which):
+        self.run(self.pool.silent(self.agent(which)))
+
+    @rule(seconds=st.sampled_from([1, 11, 31, 301]))
+    def wait(self, seconds):
+        self.run(self.pool.pass_s(seconds))
+
+    @rule(which=_which)
+    def make_so(self, which):
+        agent = self.agent(which)
+        if self.phase_of(agent) is HostPhase.CONNECTED:
+            agent.make_so(self.pool.desired(agent))
+
+    @rule(which=_which)
+    def report(self, which):
+        self.run(self.pool.say(self.agent(which)))
+
+    @rule(which=_which)
+    def come_up(self, which):
+        self.agent(which).all_run()
+
+    @rule(which=_which)
+    def stop(self, which):
+        self.agent(which).all_stopped()
+
+    @rule(which=_which, other=_which, phase=st.sampled_from(ProcessPhase))
+    def worker_becomes(self, which, other, phase):
+        agent = self.agent(which)
+        alive = [x for x, p in agent.workers.items() if p in _ALIVE]
+        if alive:
+            agent.workers[alive[other % len(alive)]] = phase
+
+    @rule(which=_which, other=_which)
+    def scheduler_dies(self, which, other):
+        agent = self.agent(which)
+        alive = [x for x, p in agent.schedulers.items() if p in _ALIVE]
+        if alive:
+            agent.schedulers[alive[other % len(alive)]] = ProcessPhase.FAILED
+
+    @invariant()
+    def no_device_is_leased_twice(self):
+        devices = [lease.device for lease in self.pool.service.books.leases.values()]
+        assert len(devices) == len(set(devices))
+
+    @invariant()
+    def no_device_is_granted_under_a_process(self):
+        leases = {x.device: x.id for x in self.pool.service.books.leases.values()}
+        for agent in self.pool.agents.values():
+            for lease_id in agent.workers:
+                device = agent.placed[lease_id][2]
+                assert leases.get(device, lease_id) == lease_id
+
+    @invariant()
+    def nothing_is_left_of_an_ended_claim(self):
+        books = self.pool.service.books
+        for agent in self.pool.agents.values():
+            if self.phase_of(agent) is HostPhase.CONNECTED:
+                for claim_id in agent.schedulers:
+                    ended = books.claims[claim_id].claim.phase is Phase.ENDED
+                    told = agent.host_id in books.reports and any(
+                        s.claim_id == claim_id for s in books.reports[agent.host_id].schedulers
+                    )
+                    assert not (ended and told and self.never_lost(agent))
+
+    @invariant()
+    def a_second_pass_decides_nothing_new(self):
+        now_s = self.pool.time.monotonic_s
+        assert plan(build(self.pool.service.books, now_s)).grants == ()
+
+    @invariant()
+    def a_claim_holds_what_its_phase_says(self):
+        for claim in self.claims():
+            leases = self.pool.leases(claim)
+            assert claim.phase is not Phase.ENDED or not leases
+            counting = sum(lease.counts for lease in leases)
+            assert counting <= max(claim.bounds.maximum, 0) or claim.phase is Phase.RUNNING
+
+    def never_lost(self, agent):
+        kinds = [(e.kind, e.host_id) for e in self.pool.service.hub.since(0) or ()]
+        return ("host.lost", agent.host_id) not in kinds
+
+
 def test_laws_of_leases_hold_whatever_happens(start_pool):
     """No device twice, none freed before its process is gone, and a plan that is a fixpoint."""
-
-    class Life(RuleBasedStateMachine):
-        def __init__(self):
-            super().__init__()
-            self.loop = asyncio.new_event_loop()
-            self.pool = self.run(start_pool())
-            for name in _HOSTS:
-                self.pool.host(name, 0 if name == "c" else 2, durable=name == "c")
-
-        def run(self, work):
-            return self.loop.run_until_complete(work)
-
-        def teardown(self):
-            self.run(self.pool.service.close())
-            self.loop.close()
-
-        def agent(self, which):
-            return list(self.pool.agents.values())[which % len(_HOSTS)]
-
-        def phase_of(self, agent):
-            host = self.pool.service.books.hosts.get(agent.host_id)
-            return host.phase if host is not None else None
-
-        def claims(self):
-            return [r.claim for r in self.pool.service.books.claims.values()]
-
-        @rule(least=st.integers(1, 3), more=st.integers(0, 2))
-        def claim(self, least, more):
-            self.run(self.pool.claim(least, least + more))
-
-        @precondition(lambda self: self.claims())
-        @rule(which=_which)
-        def release(self, which):
-            self.run(self.pool.release(self.claims()[which % len(self.claims())]))
-
-        @precondition(lambda self: self.claims())
-        @rule(which=_which, least=st.integers(1, 3), more=st.integers(0, 2))
-        def scale(self, which, least, more):
-            claim = self.claims()[which % len(self.claims())]
-            try:
-                self.run(self.pool.scale(claim, least, least + more))
-            except Conflict:
-                assert claim.is_over
-
-        @rule(which=_which)
-        def connect(self, which):
-            self.run(self.pool.join(self.agent(which)))
-
-        @rule(which=_which)
-        def break_link(self, which):
-            self.run(self.pool.silent(self.agent(which)))
-
-        @rule(seconds=st.sampled_from([1, 11, 31, 301]))
-        def wait(self, seconds):
-            self.run(self.pool.pass_s(seconds))
-
-        @rule(which=_which)
-        def make_so(self, which):
-            agent = self.agent(which)
-            if self.phase_of(agent) is HostPhase.CONNECTED:
-                agent.make_so(self.pool.desired(agent))
-
-        @rule(which=_which)
-        def report(self, which):
-            self.run(self.pool.say(self.agent(which)))
-
-        @rule(which=_which)
-        def come_up(self, which):
-            self.agent(which).all_run()
-
-        @rule(which=_which)
-        def stop(self, which):
-            self.agent(which).all_stopped()
-
-        @rule(which=_which, other=_which, phase=st.sampled_from(ProcessPhase))
-        def worker_becomes(self, which, other, phase):
-            agent = self.agent(which)
-            alive = [x for x, p in agent.workers.items() if p in _ALIVE]
-            if alive:
-                agent.workers[alive[other % len(alive)]] = phase
-
-        @rule(which=_which, other=_which)
-        def scheduler_dies(self, which, other):
-            agent = self.agent(which)
-            alive = [x for x, p in agent.schedulers.items() if p in _ALIVE]
-            if alive:
-                agent.schedulers[alive[other % len(alive)]] = ProcessPhase.FAILED
-
-        @invariant()
-        def no_device_is_leased_twice(self):
-            devices = [lease.device for lease in self.pool.service.books.leases.values()]
-            assert len(devices) == len(set(devices))
-
-        @invariant()
-        def no_device_is_granted_under_a_process(self):
-            leases = {x.device: x.id for x in self.pool.service.books.leases.values()}
-            for agent in self.pool.agents.values():
-                for lease_id in agent.workers:
-                    device = agent.placed[lease_id][2]
-                    assert leases.get(device, lease_id) == lease_id
-
-        @invariant()
-        def nothing_is_left_of_an_ended_claim(self):
-            books = self.pool.service.books
-            for agent in self.pool.agents.values():
-                if self.phase_of(agent) is HostPhase.CONNECTED:
-                    for claim_id in agent.schedulers:
-                        ended = books.claims[claim_id].claim.phase is Phase.ENDED
-                        told = agent.host_id in books.reports and any(
-                            s.claim_id == claim_id
-                            for s in books.reports[agent.host_id].schedulers
-                        )
-                        assert not (ended and told and self.never_lost(agent))
-
-        @invariant()
-        def a_second_pass_decides_nothing_new(self):
-            now_s = self.pool.time.monotonic_s
-            assert plan(build(self.pool.service.books, now_s)).grants == ()
-
-        @invariant()
-        def a_claim_holds_what_its_phase_says(self):
-            for claim in self.claims():
-                leases = self.pool.leases(claim)
-                assert claim.phase is not Phase.ENDED or not leases
-                counting = sum(lease.counts for lease in leases)
-                assert counting <= max(claim.bounds.maximum, 0) or claim.phase is Phase.RUNNING
-
-        def never_lost(self, agent):
-            kinds = [(e.kind, e.host_id) for e in self.pool.service.hub.since(0) or ()]
-            return ("host.lost", agent.host_id) not in kinds
-
     limits = settings(
         max_examples=60,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Life, settings=limits)
+    here = type("Here", (Life,), {"start_pool": staticmethod(start_pool)})
+    run_state_machine_as_test(here, settings=limits)

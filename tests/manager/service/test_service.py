@@ -81,3 +81,14 @@ async def test_stopped_service_takes_nothing_more(pool):
     await pool.service.close()
     with pytest.raises(Unavailable, match="stopping"):
         await pool.claim(1)
+
+
+async def test_defect_after_a_commit_stops_the_service_loudly(pool, monkeypatch):
+    """Memory may differ from the database: everybody is told, nobody hangs."""
+    monkeypatch.setattr(pool.service, "_tell", None)
+    with pytest.raises(Unavailable, match="writer has stopped"):
+        await pool.joined()
+    await pool.service.failed()
+    assert pool.service.has_failed
+    with pytest.raises(Unavailable):
+        await pool.claim(1)

@@ -67,7 +67,7 @@ def test_each_start_is_counted(tmp_path):
 def test_damaged_database_is_one_sentence(tmp_path):
     """It says what is wrong and what to do."""
     (tmp_path / "manager.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(Unavailable, match="its file is damaged. Put back a copy"):
+    with pytest.raises(Unavailable, match="its file is damaged"):
         _store(tmp_path)
 
 
@@ -75,8 +75,10 @@ async def test_readonly_database_is_one_sentence_and_heals(tmp_path):
     """Nothing is written, and the next write works once it may be written again."""
     store = _store(tmp_path)
     with sqlite3.connect(tmp_path / "manager.sqlite") as database:
-        database.execute("CREATE TRIGGER no BEFORE INSERT ON meta BEGIN SELECT RAISE(ABORT,"
-                         " 'attempt to write a readonly database'); END")
+        database.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON meta BEGIN SELECT RAISE(ABORT,"
+            " 'attempt to write a readonly database'); END"
+        )
     with pytest.raises(Unavailable, match="it may only be read"):
         await store.prove_writable()
     with sqlite3.connect(tmp_path / "manager.sqlite") as database:

@@ -1,0 +1,243 @@
+"""The event stream and the agents' link, on a real server."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from jupyter_gpupool.manager.http_server import HttpServer
+from jupyter_gpupool.manager.service import hub
+from jupyter_gpupool.protocol.api import Role
+from jupyter_gpupool.protocol.link import Desired, Joined, Refused, ToAgent
+
+_WITHIN_S = 10
+
+
+@pytest.fixture
+async def served(site):
+    """The site behind a real socket; `url` is its address."""
+    server = HttpServer.bind("127.0.0.1", 0, None, may_choose=False)
+    await server.start(site.app)
+    site.url = server.url
+    yield site
+    site.parts.is_ending = True
+    site.parts.service.links.close_all()
+    await site.parts.sessions.close_all()
+    await server.stop()
+
+
+async def test_stream_tells_what_happens(served):
+    """Live, in order, and only what the reader may see."""
+    async with _stream(served, "ann") as ann, _client(served, "bob") as bob:
+        await bob.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+        await served.host()
+        told = json.loads(await _hear(ann))
+    assert told["kind"] == "host.joined"
+
+
+async def test_stream_resumes_where_it_was_left(served):
+    """Nothing twice, nothing missed."""
+    async with _client(served, "ann") as ann:
+        await _make_and_release(ann, 3)
+        async with _stream(served, "ann", "?after=2") as stream:
+            missed = [json.loads(await _hear(stream))["seq"] for _ in range(7)]
+            await _make_and_release(ann, 1)
+            assert json.loads(await _hear(stream))["seq"] == 10
+    assert missed == [3, 4, 5, 6, 7, 8, 9]
+
+
+async def test_stream_resumes_beyond_memory(served, monkeypatch):
+    """What memory has forgotten comes from the database."""
+    served.parts.service.hub._last = hub.deque(maxlen=2)
+    async with _client(served, "ann") as ann:
+        await _make_and_release(ann, 4)
+    async with _stream(served, "ann", "?after=1") as stream:
+        seqs = [json.loads(await _hear(stream))["seq"] for _ in range(11)]
+    assert seqs == list(range(2, 13))
+
+
+async def test_stream_from_the_future_is_a_gap(served):
+    """A reader that knows more than the database has to load the state anew."""
+    async with _stream(served, "ann", "?after=1000") as stream:
+        assert json.loads(await _hear(stream)) == {"gap": True, "oldest": 0}
+
+
+async def test_stream_of_one_claim_holds_nothing_else(served):
+    """The filter is the reader's wish."""
+    async with _client(served, "ann") as ann:
+        first = await _make_and_release(ann, 1)
+        await _make_and_release(ann, 1)
+        async with _stream(served, "ann", f"?after=0&claim={first}") as stream:
+            told = [json.loads(await _hear(stream))["claim_id"] for _ in range(3)]
+    assert told == [first] * 3
+
+
+async def test_slow_reader_is_dropped_and_may_resume(served, monkeypatch):
+    """It costs bounded memory, and is told to come back."""
+    monkeypatch.setattr(hub, "_MOST_WAITING", 3)
+    async with _stream(served, "ann") as stream, _client(served, "ann") as ann:
+        await _hear_one_of(stream, ann)
+        listener = next(iter(served.parts.service.hub.listeners))
+        for event in list(served.parts.service.hub._last) * 5:
+            listener.tell(event)
+        assert await _closing(stream) == 4408
+
+
+async def test_revoked_token_closes_its_stream(served):
+    """At once, not at the next request."""
+    async with _client(served, "ann") as ann:
+        token = ann.headers["authorization"]
+        mine = (await ann.get("/api/v1/tokens")).json()[0]["id"]
+        async with _stream(served, token=token) as stream:
+            await ann.delete(f"/api/v1/tokens/{mine}")
+            assert await _closing(stream) == 4401
+
+
+async def test_expired_token_closes_its_stream(served):
+    """When its time is up."""
+    async with _client(served, "ann") as ann:
+        made = (await ann.post("/api/v1/tokens", json={"expires_in_s": 1})).json()
+    async with _stream(served, token=f"Bearer {made['secret']}") as stream:
+        assert await _closing(stream) == 4401
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "status"),
+    [
+        ("/api/v1/events/stream", None, 401),
+        ("/api/v1/events/stream", Role.AGENT, 403),
+        ("/api/v1/agents/link", None, 401),
+        ("/api/v1/agents/link", Role.USER, 403),
+        ("/api/v1/agents/link", Role.ADMIN, 403),
+        ("/api/v1/events/stream?after=-1", Role.USER, 422),
+    ],
+)
+async def test_socket_refuses_before_it_opens(served, path, role, status):
+    """With a status and a problem, like any other route."""
+    secret = await served.token("x", role) if role else "gpt_none"
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(_ws(served) + path, additional_headers=_bearer(secret)):
+            pass
+    assert refused.value.response.status_code == status
+    assert json.loads(refused.value.response.body)["status"] == status
+
+
+async def test_agent_joins_and_hears_what_to_run(served):
+    """Report, `Joined`, `Desired`; and a new `Desired` after a claim."""
+    agent = served.agent("a", 1)
+    async with _link(served) as link, _client(served, "ann") as ann:
+        await link.send(agent.report().model_dump_json())
+        joined, empty = _read(await _hear(link)), _read(await _hear(link))
+        await ann.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+        wanted = _read(await _hear(link))
+    assert isinstance(joined, Joined)
+    assert isinstance(empty, Desired)
+    assert len(wanted.claims[0].workers) == 1
+    assert wanted.generation > empty.generation
+
+
+async def test_other_link_version_is_refused(served):
+    """With a reason and what to do."""
+    agent = served.agent("a", 1)
+    async with _link(served) as link:
+        report = agent.report().model_copy(update={"link_version": 99})
+        await link.send(report.model_dump_json())
+        refused = _read(await _hear(link))
+    assert isinstance(refused, Refused)
+    assert "link version 99" in refused.reason
+
+
+async def test_newer_agent_takes_over_its_hosts_link(served):
+    """The old connection is closed; the host stays connected."""
+    agent = served.agent("a", 1)
+    async with _link(served) as old, _link(served) as new:
+        for link in (old, new):
+            await link.send(agent.report().model_dump_json())
+            await _hear(link)
+        assert await _closing(old) == 4409
+    assert agent.host_id in served.parts.service.books.hosts
+
+
+async def test_broken_link_makes_the_host_silent(served):
+    """People are told at once."""
+    agent = served.agent("a", 1)
+    async with _stream(served, "ann") as stream:
+        async with _link(served) as link:
+            await link.send(agent.report().model_dump_json())
+            assert json.loads(await _hear(stream))["kind"] == "host.joined"
+        assert json.loads(await _hear(stream))["kind"] == "host.silent"
+
+
+async def test_nonsense_on_the_link_closes_it(served):
+    """And nothing else happens."""
+    async with _link(served) as link:
+        await link.send("{}")
+        assert await _closing(link) == 1007
+
+
+async def _make_and_release(client, times: int) -> str:
+    for _ in range(times):
+        made = await client.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+        claim = made.json()["id"]
+        await client.post(f"/api/v1/claims/{claim}/release", json={})
+    return claim
+
+
+async def _hear_one_of(stream, client) -> None:
+    await client.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+    await _hear(stream)
+
+
+async def _hear(socket) -> str:
+    async with asyncio.timeout(_WITHIN_S):
+        return await socket.recv()
+
+
+async def _closing(socket) -> int:
+    async with asyncio.timeout(_WITHIN_S):
+        try:
+            while True:
+                await socket.recv()
+        except ConnectionClosed as closed:
+            return closed.rcvd.code
+
+
+@asynccontextmanager
+async def _stream(served, user: str = "", query: str = "", token: str = ""):
+    header = {"Authorization": token} if token else _bearer(await served.token(user))
+    listening = len(served.parts.service.hub.listeners) + 1
+    url = f"{_ws(served)}/api/v1/events/stream{query}"
+    async with connect(url, additional_headers=header) as socket, asyncio.timeout(_WITHIN_S):
+        while len(served.parts.service.hub.listeners) < listening:  # noqa: ASYNC110 - the server's
+            await asyncio.sleep(0)
+        yield socket
+
+
+@asynccontextmanager
+async def _link(served):
+    header = _bearer(await served.token("agent", Role.AGENT))
+    async with connect(f"{_ws(served)}/api/v1/agents/link", additional_headers=header) as socket:
+        yield socket
+
+
+@asynccontextmanager
+async def _client(served, user: str):
+    header = _bearer(await served.token(user))
+    async with httpx.AsyncClient(base_url=served.url, headers=header) as client:
+        yield client
+
+
+def _bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def _ws(served) -> str:
+    return served.url.replace("http", "ws", 1)
+
+
+def _read(text: str):
+    return ToAgent.validate_json(text)

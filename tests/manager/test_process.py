@@ -1,0 +1,249 @@
+"""The manager as a process: how it starts, refuses to, ends, and what a kill leaves."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+_WITHIN_S = 30
+_BODY = {"workers": {"min": 1, "max": 1}}
+
+
+class Manager:
+    """One manager process."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.log = folder, folder / "log"
+        command = [sys.executable, "-m", "jupyter_gpupool.manager", f"--state={folder / 'state'}"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen([*command, *options], stdout=log, stderr=log)
+
+    def await_file(self, path: Path) -> str:
+        """The text of a file that it writes once it listens."""
+        deadline = time.monotonic() + _WITHIN_S
+        while not path.exists() and self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert path.exists(), self.log.read_text()
+        return path.read_text()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Signal it and wait."""
+        self.process.send_signal(number)
+        return self.process.wait(_WITHIN_S)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts managers, and ends what is left of them."""
+    started = []
+
+    def start_one(*options: str) -> Manager:
+        started.append(Manager(tmp_path, *options))
+        return started[-1]
+
+    yield start_one
+    for manager in started:
+        if manager.process.poll() is None:
+            manager.end(signal.SIGKILL)
+
+
+def test_first_start_leaves_an_admin_token(start, tmp_path):
+    """In a 0600 file of a 0700 folder; and a signal ends it with 0."""
+    port = _free_port()
+    manager = start(f"--port={port}")
+    token = manager.await_file(tmp_path / "state" / "admin-token")
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=_bearer(token)) as client:
+        assert client.get("/api/v1/status").json()["role"] == "admin"
+    assert (tmp_path / "state" / "admin-token").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+    assert manager.end() == 0
+    assert token not in manager.log.read_text()
+
+
+def test_second_manager_on_a_state_folder_is_refused(start, tmp_path):
+    """One sentence that names the first one's pid."""
+    first = start("--port=0")
+    first.await_file(tmp_path / "state" / "admin-token")
+    second = start("--port=0")
+    assert second.process.wait(_WITHIN_S) == 1
+    said = [line for line in second.log.read_text().splitlines() if not line.startswith("{")]
+    folder = tmp_path / "state"
+    assert len(said) == 1
+    assert f"Another manager (pid {first.process.pid}) uses the state folder {folder}." in said[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ip=0.0.0.0"], "does not listen on 0.0.0.0 without TLS"),
+        (["--ip=localhost"], "is no IP address"),
+        (["--certfile=/nix", "--keyfile=/nix"], "cannot be used: No such file"),
+        (["--database=sqlite:////nix/db"], "The database cannot be opened"),
+        (["--ManagerApp.longest_life=never"], "is not a time"),
+    ],
+)
+def test_what_cannot_start_says_so_in_one_line(start, options, words):
+    """No traceback for a mistake in the settings."""
+    manager = start("--port=0", *options)
+    assert manager.process.wait(_WITHIN_S) == 1
+    [line] = manager.log.read_text().splitlines()
+    assert words in line
+
+
+def test_port_in_use_is_one_line(start):
+    """With the port and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        manager = start(f"--port={taken.getsockname()[1]}")
+        assert manager.process.wait(_WITHIN_S) == 1
+    [line] = manager.log.read_text().splitlines()
+    assert "Address already in use" in line
+    assert "--port" in line
+
+
+async def test_killed_manager_loses_nothing_it_acknowledged(start, tmp_path):
+    """Killed under load, five times: every answered claim is there, every key is known."""
+    port, answered = _free_port(), {}
+    for _ in range(5):
+        manager = start(f"--port={port}")
+        token = manager.await_file(tmp_path / "state" / "admin-token")
+        await _listening(port)
+        async with _client(port, token) as client:
+            killing = asyncio.get_running_loop().call_later(0.4, manager.process.kill)
+            await asyncio.gather(*(_ask(client, answered) for _ in range(8)))
+            killing.cancel()
+        manager.process.wait(_WITHIN_S)
+    start(f"--port={port}")
+    await _listening(port)
+    async with _client(port, token) as client:
+        kept = {view["id"] for view in (await client.get("/api/v1/claims?limit=1000")).json()}
+        key, claim = next(iter(answered.items()))
+        again = await client.post("/api/v1/claims", json=_BODY, headers={"Idempotency-Key": key})
+        after = {view["id"] for view in (await client.get("/api/v1/claims?limit=1000")).json()}
+    assert len(answered) > 20
+    assert set(answered.values()) <= kept or len(kept) == 1000
+    assert (again.json()["id"], after) == (claim, kept)
+
+
+def test_embedded_manager_writes_and_removes_its_runtime_file(start, tmp_path):
+    """0600, with all a client needs; and nothing is left of it and its agent."""
+    runtime_file = tmp_path / "run" / "gpupool.json"
+    manager = _embedded(start, runtime_file)
+    told = json.loads(manager.await_file(runtime_file))
+    assert told.keys() == {"url", "token", "manager_pid", "started"}
+    assert runtime_file.stat().st_mode & 0o077 == 0
+    with httpx.Client(base_url=told["url"], headers=_bearer(told["token"])) as client:
+        assert client.get("/health").json() == {"status": "ok"}
+        _await(lambda: client.get("/api/v1/hosts").json())
+    agent = int((tmp_path / "agent" / "agent.lock").read_text().split()[0])
+    assert told["token"] not in _command_lines()
+    assert manager.end() == 0
+    assert not runtime_file.exists()
+    assert not _is_alive(agent)
+
+
+def test_agent_survives_a_killed_manager_and_joins_the_next(start, tmp_path):
+    """Same agent, same host: nothing dies with its parent."""
+    runtime_file = tmp_path / "gpupool.json"
+    first = _embedded(start, runtime_file)
+    told = json.loads(first.await_file(runtime_file))
+    with httpx.Client(base_url=told["url"], headers=_bearer(told["token"])) as client:
+        host = _await(lambda: client.get("/api/v1/hosts").json())[0]["id"]
+    agent = int((tmp_path / "agent" / "agent.lock").read_text().split()[0])
+    first.end(signal.SIGKILL)
+    assert _is_alive(agent)
+    runtime_file.unlink()
+    second = _embedded(start, runtime_file)
+    told = json.loads(second.await_file(runtime_file))
+    with httpx.Client(base_url=told["url"], headers=_bearer(told["token"])) as client:
+        _await(lambda: [h for h in client.get("/api/v1/hosts").json() if h["phase"] == "connected"])
+        assert [h["id"] for h in client.get("/api/v1/hosts").json()] == [host]
+    assert int((tmp_path / "agent" / "agent.lock").read_text().split()[0]) == agent
+    assert second.end() == 0, second.log.read_text()
+    _await(lambda: not _is_alive(agent))
+
+
+def test_unused_embedded_manager_ends_by_itself(start, tmp_path):
+    """And takes its agent along."""
+    runtime_file = tmp_path / "gpupool.json"
+    manager = _embedded(start, runtime_file, "--idle-exit-after=1")
+    manager.await_file(runtime_file)
+    assert manager.process.wait(_WITHIN_S) == 0
+    assert not runtime_file.exists()
+
+
+def _embedded(start, runtime_file: Path, *more: str) -> Manager:
+    options = ("--embedded", "--simulated=1", "--stop-all-on-exit")
+    return start(*options, f"--runtime-file={runtime_file}", *more)
+
+
+async def _ask(client: httpx.AsyncClient, answered: dict[str, str]) -> None:
+    while True:
+        key = os.urandom(8).hex()
+        try:
+            answer = await client.post(
+                "/api/v1/claims", json=_BODY, headers={"Idempotency-Key": key}
+            )
+        except httpx.TransportError:
+            return
+        answered[key] = answer.json()["id"]
+
+
+async def _listening(port: int) -> None:
+    async with asyncio.timeout(_WITHIN_S):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
+
+
+def _client(port: int, token: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{port}", headers=_bearer(token), timeout=_WITHIN_S
+    )
+
+
+def _await(look):
+    deadline = time.monotonic() + _WITHIN_S
+    while not (found := look()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token.strip()}"}
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _command_lines() -> str:
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(lines)
