@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
+_WELL_AFTER_S = 5.0
+"""A connection that lasted this long was no mistake."""
+_LINGER_S = 10.0
+"""The next claim often follows soon; without one, a stream would keep its manager in use."""
 _HANDSHAKE_WITHIN_S = 10.0
 _RECENT = 512
 _LINE: TypeAdapter[EventView | StreamGap] = TypeAdapter(EventView | StreamGap)
@@ -74,10 +78,13 @@ class Watch:
 
 
 class EventStream:
-    """Follows the manager's events from the first watch on, for as long as the process lives."""
+    """Follows the manager's events from the first watch on, until some seconds after the last."""
 
-    def __init__(self, address: PoolAddress) -> None:
+    def __init__(self, address: PoolAddress, *, linger_s: float = _LINGER_S) -> None:
         self._address = address
+        self._linger_s = linger_s
+        self._rest: asyncio.TimerHandle | None = None
+        self._resting: set[asyncio.Task[None]] = set()
         self._watches: set[Watch] = set()
         self._after: int | None = None
         self._task: asyncio.Task[None] | None = None
@@ -103,15 +110,40 @@ class EventStream:
             yield watch
         finally:
             self._watches.discard(watch)
+            self._rest_later()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it follows, or tries to."""
+        return self._task is not None and not self._task.done()
 
     async def close(self) -> None:
         """Stop following."""
+        self._stop()
+        if self._resting:
+            await asyncio.wait(self._resting)
+
+    def _rest_later(self) -> None:
+        if not self._watches:
+            self._stay()
+            self._rest = asyncio.get_running_loop().call_later(self._linger_s, self._stop)
+
+    def _stay(self) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _stop(self) -> None:
+        self._stay()
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])
+            # It says good-bye in its own time; a new watch need not wait for that.
+            self._resting.add(self._task)
+            self._task.add_done_callback(self._resting.discard)
             self._task = None
 
     def _run(self, after: int | None) -> None:
+        self._stay()
         if self._task is None or self._task.done():
             self._after, self._state = after, None
             self._recent.clear()
@@ -132,8 +164,9 @@ class EventStream:
                     watch.hear(event)
 
     async def _follow(self) -> None:
-        pause_s = _FIRST_PAUSE_S
+        loop, pause_s = asyncio.get_running_loop(), _FIRST_PAUSE_S
         while True:
+            began_s = loop.time()
             try:
                 async with asyncio.timeout(_HANDSHAKE_WITHIN_S):
                     socket = await self._connect()
@@ -142,15 +175,15 @@ class EventStream:
                 return
             except OSError:  # TimeoutError is one
                 self._turn(StreamState.SILENT)
-                if not self._watches:
-                    return
-                # Apart from each other, so that a manager that comes back is not overrun.
-                await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - no secret
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-                continue
-            pause_s = _FIRST_PAUSE_S
-            self._connected()
-            await self._listen(socket)
+            else:
+                self._connected()
+                await self._listen(socket)
+                if loop.time() - began_s > _WELL_AFTER_S:
+                    pause_s = _FIRST_PAUSE_S
+            # Apart from each other, so that a manager that comes back is not overrun. Also after
+            # a connection that was taken and closed: that may go on for as long as we ask.
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - no secret
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _connect(self) -> "ClientConnection":
         from websockets.asyncio.client import connect  # noqa: PLC0415 - 0.1 s of import

@@ -1,6 +1,8 @@
 """One event stream for all who watch, which resumes where it broke."""
 
+import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -123,6 +125,67 @@ async def test_refused_token_ends_the_stream() -> None:
         async with stream.watch("c-1", after=0) as watch:
             with pytest.raises(NotAllowed):
                 await watch.next(within_s=WITHIN_S)
+        await stream.close()
+
+
+async def test_manager_that_takes_and_closes_is_not_overrun(
+    streaming: Callable[..., Any],
+) -> None:
+    """Each turn makes every watcher ask: the pauses grow."""
+    began: list[float] = []
+
+    async def talk(_socket: ServerConnection) -> None:
+        began.append(asyncio.get_running_loop().time())
+
+    async with streaming(talk) as address:
+        stream = EventStream(address)
+        async with stream.watch("c-1", after=0) as watch:
+            while len(began) < 4:
+                assert await watch.next(within_s=WITHIN_S) is StreamState.LIVE
+        await stream.close()
+    first, *_, last = (after - before for before, after in pairwise(began))
+    assert 0.04 < first < last
+
+
+async def test_stream_ends_after_its_last_watch(streaming: Callable[..., Any]) -> None:
+    """A kernel that claimed once keeps no manager in use."""
+    gone = asyncio.Event()
+
+    async def talk(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+        gone.set()
+
+    async with streaming(talk) as address:
+        stream = EventStream(address, linger_s=0.05)
+        async with stream.watch("c-1", after=0) as watch:
+            await watch.next(within_s=0.2)
+            assert stream.is_running
+        async with asyncio.timeout(WITHIN_S):
+            await gone.wait()
+        assert not stream.is_running
+
+
+async def test_watch_that_follows_soon_finds_the_stream_running(
+    streaming: Callable[..., Any], event: Callable[..., str]
+) -> None:
+    """The next claim needs no new connection; after a rest it gets one."""
+    connections: list[int] = []
+
+    async def talk(socket: ServerConnection) -> None:
+        connections.append(1)
+        await socket.send(event(1))
+        await socket.wait_closed()
+
+    async with streaming(talk) as address:
+        stream = EventStream(address, linger_s=30)
+        for _ in range(2):
+            async with stream.watch("c-1", after=0) as watch:
+                assert await _next_seq(watch) == 1
+        assert len(connections) == 1
+        await stream.close()
+        async with stream.watch("c-1", after=0) as watch:
+            assert await _next_seq(watch) == 1
+        assert len(connections) == 2
         await stream.close()
 
 
