@@ -20,6 +20,7 @@ from .units import plural
 
 MOST_START_TRIES = 3
 _STORY_LENGTH = 12
+_REASON_SHOWN = 200
 
 
 class Phase(StrEnum):
@@ -129,18 +130,23 @@ class Step:
 
 
 class ImpossibleTransition(Conflict):
-    """The claim is in no phase in which this can happen; the message tells its story."""
+    """The claim is in no phase in which this can happen; the message says how it came there.
+
+    Attributes:
+        story: The claim's last arrows, oldest first.
+    """
 
     reference: ClassVar[str] = "impossible-transition"
 
     def __init__(self, claim: Claim, event: ClaimEvent) -> None:
-        lines = [f"{line.at:%H:%M:%S} {line.phase}: {line.reason}" for line in claim.story]
         super().__init__(
-            f"Claim {claim.name} is {claim.phase}, so it cannot take"
-            f" {type(event).__name__} ({event.reason}). Its story: {' | '.join(lines)}"
+            f"Claim {claim.name} is {claim.phase}, where this cannot happen to it:"
+            f" {claim.reason[:_REASON_SHOWN]}",
+            hint="Claim again to go on." if claim.is_over else "Try again when that is done.",
         )
         self.claim = claim
         self.event = event
+        self.story = claim.story
 
 
 def open_claim(claim_id: ClaimId, owner: UserName, request: ClaimRequest, now: datetime) -> Step:

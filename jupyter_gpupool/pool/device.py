@@ -84,7 +84,10 @@ class DeviceSample:
     Attributes:
         utilisation: 0 to 1, or None where NVML cannot say (MIG, simulated).
         memory_used_bytes: None where NVML cannot say.
+        processes: None where NVML cannot say, which is not the same as none.
         problems: Sentences on what is wrong with it (ECC, XID, lost); empty is well.
+        removed: Lost because it is no more: NVML works and lists the GPU that this instance was
+            cut from, but not the instance.
     """
 
     uuid: DeviceUuid
@@ -93,9 +96,10 @@ class DeviceSample:
     memory_used_bytes: int | None = None
     temperature_c: int | None = None
     power_w: float | None = None
-    processes: tuple[DeviceProcess, ...] = ()
+    processes: tuple[DeviceProcess, ...] | None = ()
     problems: tuple[str, ...] = ()
     lost: bool = False
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +107,9 @@ class DeviceState:
     """Whether a device may be leased, and what stands against it: the agent's word.
 
     Attributes:
-        problem: One sentence for people; "" when healthy.
-        foreign: Processes that use it outside any claim. Shown, never leased over.
+        problem: What people should know of it, in sentences; it may be healthy all the same.
+        foreign: Processes that use it outside any claim. Shown; no lease comes on top of those that
+            compute.
         held_elsewhere: Another pool on this host has leased it.
         in_use_by: Leases whose process or memory is still on it, as the agent sees it.
     """
@@ -120,7 +125,7 @@ class DeviceState:
         """Whether nothing on the host stands against leasing it now."""
         return (
             self.health is Health.HEALTHY
-            and not self.foreign
+            and all(process.graphics_only for process in self.foreign)
             and not self.held_elsewhere
             and not self.in_use_by
         )
