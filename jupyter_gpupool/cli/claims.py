@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jupyter_gpupool.pool.errors import BadRequest, PoolError
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import plural
 
 from .asking import ask, the_pool
@@ -98,20 +98,10 @@ async def release_claims(
     client: "PoolClient", names: Sequence[str], reason: str = ""
 ) -> "Sequence[ClaimView]":
     """Release these claims, or all of the caller's own if none is named."""
-    if names:
-        ids = [await _id_of(client, name) for name in names]
-    else:
-        me = (await client.status()).user
-        ids = [view.id for view in await client.claims(owner=me)]
+    if not names:
+        return await client.release_all(reason)
+    ids = [(await client.find_claim(name)).id for name in names]
     return [await client.release(claim_id, reason) for claim_id in ids]
-
-
-async def _id_of(client: "PoolClient", name: str) -> str:
-    try:
-        return (await client.find_claim(name)).id
-    except PoolError:
-        # It may have ended, and is then found by its id alone; releasing it again is no error.
-        return (await client.claim(name)).id
 
 
 def bounds(text: str) -> tuple[int, int]:

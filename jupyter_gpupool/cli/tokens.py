@@ -41,10 +41,13 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a token. It is printed once, and known to nobody afterwards."""
-    from jupyter_gpupool.protocol.api import Role, TokenBody  # noqa: PLC0415 - 0.2 s
+    from jupyter_gpupool.client.bodies import make  # noqa: PLC0415 - 0.2 s
+    from jupyter_gpupool.protocol.api import Role, TokenBody  # noqa: PLC0415 - as above
 
     life_s = None if expires is None else parse_duration(expires, field="expires").total_seconds()
-    body = TokenBody(user=user, role=Role(role), label=label, expires_in_s=life_s, os_user=os_user)
+    body = make(
+        TokenBody, user=user, role=Role(role), label=label, expires_in_s=life_s, os_user=os_user
+    )
     made = ask(lambda client: client.make_token(body))
     if as_json:
         show_json(made)

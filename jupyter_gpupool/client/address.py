@@ -1,11 +1,16 @@
 """Where a pool's manager is, and what opens its door: found by `discovery`, used by `http`."""
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from jupyter_gpupool.pool.errors import BadRequest
+
+_TOKEN = re.compile(r"[!-~]+")
+_URL = re.compile(r"[!-~]+")
+"""Visible ASCII: what else there is could not be sent, or would be shown in an error."""
 
 
 class Source(StrEnum):
@@ -25,7 +30,8 @@ class PoolAddress:
         manager_pid: The embedded manager's process, else None.
 
     Raises:
-        BadRequest: If the URL is none, or would carry the token over a network in the clear.
+        BadRequest: If the URL is none, or would carry the token over a network in the clear, or
+            the token cannot stand in a header.
     """
 
     url: str
@@ -35,10 +41,10 @@ class PoolAddress:
     manager_pid: int | None = None
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts = _parts(self.url)
+        if parts is None:
             raise BadRequest(
-                f"{self.url!r} is not the URL of a pool's manager.",
+                f"{self.url[:200]!r} is not the URL of a pool's manager.",
                 field="url",
                 hint="Write for example https://gpupool.example.org:8787.",
             )
@@ -47,6 +53,12 @@ class PoolAddress:
                 f"{self.url} would carry your token over the network in the clear.",
                 field="url",
                 hint="Use its https address.",
+            )
+        if not _TOKEN.fullmatch(self.token):
+            raise BadRequest(
+                "What is given as the pool's token is none: it holds more than visible ASCII.",
+                field="token",
+                hint="Copy it again, without quotes and line breaks.",
             )
 
     @property
@@ -69,3 +81,13 @@ class PoolAddress:
     def websocket_base(self) -> str:
         """The same for WebSockets: ws for http, wss for https."""
         return "ws" + self.base.removeprefix("http")
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of a URL that can be used, else None."""
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port or an IPv6 address that is none
+        return None
+    return parts if is_one and _URL.fullmatch(url) else None

@@ -29,6 +29,10 @@ _BY_STATUS: dict[int, type[PoolError]] = {
 }
 
 
+class Unanswered(Unavailable):
+    """The request was sent and its answer never came: it may have been carried out."""
+
+
 def error_from(status: int, body: bytes, url: str) -> PoolError:
     """The error that an answer with this status and body stands for."""
     try:
@@ -38,9 +42,9 @@ def error_from(status: int, body: bytes, url: str) -> PoolError:
     return _from_problem(problem)
 
 
-def unreachable(url: str, why: str) -> Unavailable:
-    """The manager could not be asked at all."""
-    return Unavailable(
+def unreachable(url: str, why: str, kind: type[Unavailable] = Unavailable) -> Unavailable:
+    """The manager could not be asked at all, or did not answer."""
+    return kind(
         f"The pool's manager at {url} does not answer ({why}).",
         hint="Check that it runs, and GPUPOOL_URL.",
     )

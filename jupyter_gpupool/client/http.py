@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
 from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY, Body
 
 from .address import PoolAddress
-from .errors import error_from, unreachable
+from .errors import Unanswered, error_from, unreachable
 
 if TYPE_CHECKING:
     import httpx
@@ -40,7 +40,9 @@ class Http:
         import httpx  # noqa: PLC0415 - 0.2 s, which `import jupyter_gpupool` must not cost
 
         self.address = address
-        self._failures = httpx.TransportError
+        self._failures = httpx.RequestError
+        self._never_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+        self._unsendable = (UnicodeError, httpx.InvalidURL)
         self._client = httpx.AsyncClient(
             base_url=address.base + API,
             headers={"Authorization": f"Bearer {address.token}"},
@@ -73,17 +75,22 @@ class Http:
             patience_s: For how long a manager that does not answer is tried again.
 
         Raises:
-            PoolError: What the manager said, or Unavailable if it said nothing in time.
+            PoolError: What the manager said, or Unavailable if it said nothing in time; that is
+                Unanswered if it may have carried the request out.
         """
         request = self._request(method, path, body=body, params=params, key=key)
         give_up = time.monotonic() + patience_s
         pause_s = _FIRST_PAUSE_S
+        unanswered: Unanswered | None = None
         while True:
             answer = await self._try(request)
             if isinstance(answer, bytes):
                 return answer
-            if not answer[1] or time.monotonic() + pause_s > give_up:
-                raise answer[0]
+            error, again = answer
+            # A later try that was never sent does not undo an earlier one that was.
+            unanswered = error if isinstance(error, Unanswered) else unanswered
+            if not again or time.monotonic() + pause_s > give_up:
+                raise unanswered if again and unanswered is not None else error
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -106,9 +113,14 @@ class Http:
             content = body.model_dump_json(exclude_defaults=True).encode()
             headers["Content-Type"] = "application/json"
         query = {name: value for name, value in (params or {}).items() if value is not None}
-        return self._client.build_request(
-            method, path, content=content, params=query, headers=headers
-        )
+        try:
+            return self._client.build_request(
+                method, path, content=content, params=query, headers=headers
+            )
+        except self._unsendable as error:
+            raise BadRequest(
+                "What is asked for holds characters that are no text.", hint="Write it anew."
+            ) from error
 
     async def _try(self, request: "httpx.Request") -> bytes | tuple[PoolError, bool]:
         """One try: the success's body, or the error and whether another try may help."""
@@ -116,7 +128,8 @@ class Http:
             response = await self._client.send(request)
         except self._failures as error:
             why = str(error) or type(error).__name__
-            return unreachable(self.address.base, why.rstrip(".")), True
+            kind = Unavailable if isinstance(error, self._never_sent) else Unanswered
+            return unreachable(self.address.base, why.rstrip("."), kind), True
         if response.is_success:
             return response.content
         error_here = error_from(response.status_code, response.content, self.address.base)

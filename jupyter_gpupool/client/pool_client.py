@@ -4,12 +4,14 @@ Used on the background loop by `notebook`, and by `cli`. The routes' table is in
 docs/architecture.md.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import BadRequest, NotFound, Unavailable
 from jupyter_gpupool.protocol.api import (
     ClaimBody,
@@ -28,12 +30,17 @@ from jupyter_gpupool.protocol.api import (
 )
 
 from .address import PoolAddress
+from .bodies import make
 from .http import PATIENCE_S, Http
 
 if TYPE_CHECKING:
     import httpx
 
 _V = TypeVar("_V", bound=BaseModel)
+_MOST_LISTED = 1000
+"""What the manager lists at once, at most."""
+_MOST_SHOWN = 5
+_OVER = (Phase.ENDING, Phase.ENDED)
 
 
 class PoolClient:
@@ -69,25 +76,47 @@ class PoolClient:
         return _one(ClaimView, answer)
 
     async def find_claim(self, name_or_id: str) -> ClaimView:
-        """The claim of this id, or else the live one of this name.
+        """The claim of this id, or else the one of this name that has not ended, our own first.
 
         Raises:
             NotFound: If there is none.
             BadRequest: If several have this name.
         """
-        found = [view for view in await self.claims() if name_or_id in (view.id, view.name)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            ids = ", ".join(view.id for view in found)
-            raise BadRequest(
-                f"Several claims are named {name_or_id!r}.", hint=f"Choose by id: {ids}."
+        with contextlib.suppress(NotFound):
+            return await self.claim(name_or_id)
+        me = (await self.status()).user
+        found = await self._named(name_or_id, owner=me) or await self._named(name_or_id)
+        if not found:
+            raise NotFound(
+                f"There is no claim {name_or_id[:200]!r}.", hint="See: jupyter gpupool claims"
             )
-        raise NotFound(f"There is no claim {name_or_id!r}.", hint="See: jupyter gpupool claims")
+        if len(found) > 1:
+            ids = ", ".join(view.id for view in found[:_MOST_SHOWN])
+            raise BadRequest(
+                f"{len(found)} claims are named {name_or_id!r}.", hint=f"Choose by id: {ids}."
+            )
+        return found[0]
+
+    async def _named(self, name: str, *, owner: str | None = None) -> Sequence[ClaimView]:
+        views = await self.claims(owner=owner, limit=_MOST_LISTED)
+        return [view for view in views if view.name == name]
+
+    async def release_all(self, reason: str = "") -> Sequence[ClaimView]:
+        """Give back every claim of our own, however many there are."""
+        me = (await self.status()).user
+        released: dict[str, ClaimView] = {}
+        while fresh := [
+            view.id
+            for view in await self.claims(owner=me, limit=_MOST_LISTED)
+            if view.phase not in _OVER and view.id not in released
+        ]:
+            for claim_id in fresh:
+                released[claim_id] = await self.release(claim_id, reason)
+        return tuple(released.values())
 
     async def scale(self, claim_id: str, minimum: int, maximum: int) -> ClaimView:
         """Give a claim other bounds."""
-        body = ScaleBody(workers=Workers(min=minimum, max=maximum))
+        body = make(ScaleBody, workers=make(Workers, min=minimum, max=maximum))
         path = f"/claims/{_quoted(claim_id)}/scale"
         return _one(ClaimView, await self._http.send("POST", path, body=body))
 
@@ -96,7 +125,7 @@ class PoolClient:
     ) -> ClaimView:
         """Give a claim back. What has ended already stays as it is."""
         path = f"/claims/{_quoted(claim_id)}/release"
-        body = ReleaseBody(reason=reason)
+        body = make(ReleaseBody, reason=reason)
         answer = await self._http.send("POST", path, body=body, patience_s=patience_s)
         return _one(ClaimView, answer)
 
@@ -138,8 +167,8 @@ class PoolClient:
 
 
 def _quoted(segment: str) -> str:
-    # A name typed by a user is no path.
-    return quote(segment, safe="").replace(".", "%2E")
+    # A name typed by a user is no path, and need not even be text.
+    return quote(segment, safe="", errors="replace").replace(".", "%2E")
 
 
 def _one(view: type[_V], answer: bytes) -> _V:

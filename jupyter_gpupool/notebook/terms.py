@@ -3,12 +3,11 @@
 What only the manager can judge is left to it; refused here is what could not even be written down.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from pydantic import ValidationError
-
+from jupyter_gpupool.client.bodies import make
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.pool.units import parse_bytes, parse_duration
@@ -70,10 +69,8 @@ def body_of(gpus: Gpus, terms: ClaimTerms) -> ClaimBody:
     for name in ("time_limit", "expected"):
         if name in values:
             values[f"{name}_s"] = parse_duration(values.pop(name), field=name).total_seconds()
-    try:
-        body = ClaimBody(workers=Workers(min=bounds.minimum, max=bounds.maximum), **values)
-    except ValidationError as error:
-        raise _refused(error) from error
+    _check_names(values)
+    body = make(ClaimBody, workers=make(Workers, min=bounds.minimum, max=bounds.maximum), **values)
     # The manager checks the same; here the answer comes before anything is started.
     body.to_request()
     return body
@@ -107,13 +104,12 @@ def _written(name: str, value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _refused(error: ValidationError) -> BadRequest:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
+def _check_names(values: Collection[str]) -> None:
+    unknown = sorted(set(values) - ClaimBody.model_fields.keys())
+    if unknown:
         known = ", ".join(sorted(ClaimTerms.__annotations__))
-        return BadRequest(
-            f"A claim has no term {field!r}.", field=field, hint=f"Its terms are: {known}."
+        raise BadRequest(
+            f"A claim has no term {unknown[0]!r}.",
+            field=unknown[0],
+            hint=f"Its terms are: {known}.",
         )
-    message = first["msg"].removeprefix("Value error, ")
-    return BadRequest(f"{field}={first['input']!r} cannot be: {message}.", field=field)

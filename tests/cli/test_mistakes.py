@@ -34,6 +34,8 @@ def test_pool_that_does_not_answer_is_one_line(run: Run) -> None:
         ("token", "create", "--role", "king"),
         ("token", "revoke"),
         ("events", "--limit", "0"),
+        ("token", "create", "--label", "x" * 201),
+        ("token", "create", "--expires", "3655d"),
     ],
 )
 def test_nonsense_is_refused_before_anybody_is_asked(run: Run, arguments: tuple[str, ...]) -> None:
@@ -47,6 +49,8 @@ def test_nonsense_is_refused_before_anybody_is_asked(run: Run, arguments: tuple[
     [
         {"GPUPOOL_URL": "nonsense", "GPUPOOL_TOKEN": "t"},
         {"GPUPOOL_URL": "http://127.0.0.1:9"},
+        {"GPUPOOL_URL": "http://127.0.0.1:99999", "GPUPOOL_TOKEN": "t"},
+        {"GPUPOOL_URL": "http://127.0.0.1:9", "GPUPOOL_TOKEN": "t\u00e9"},
         {"GPUPOOL_URL": "http://127.0.0.1:9", "GPUPOOL_TOKEN_FILE": "/no/such/file"},
         {"GPUPOOL_URL": "https://127.0.0.1:9", "GPUPOOL_TOKEN": "t", "GPUPOOL_CA": "/no/file"},
     ],

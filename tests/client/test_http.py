@@ -6,9 +6,10 @@ import httpx
 import pytest
 
 from jupyter_gpupool.client.address import PoolAddress
+from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.client.http import Http
 from jupyter_gpupool.client.pool_client import PoolClient
-from jupyter_gpupool.pool.errors import Conflict, NotFound, Unavailable
+from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound, Unavailable
 from jupyter_gpupool.protocol.api import ReleaseBody
 
 
@@ -108,6 +109,30 @@ async def test_name_in_a_path_stays_a_name(
         await client.claim("../tokens")
     assert seen == [b"/api/v1/claims/%2E%2E%2Ftokens"]
     await client.close()
+
+
+async def test_request_that_was_sent_is_not_said_to_have_failed(address: PoolAddress) -> None:
+    """Its answer is lost; what it asked for may have been done, whatever comes after."""
+    failures = [httpx.ReadTimeout("slow"), *[httpx.ConnectError("gone")] * 99]
+
+    def fail(_request: httpx.Request) -> httpx.Response:
+        raise failures.pop(0)
+
+    http = Http(address, transport=httpx.MockTransport(fail))
+    with pytest.raises(Unanswered, match="slow"):
+        await http.send("POST", "/claims", patience_s=0.2)
+    with pytest.raises(Unavailable) as never_sent:
+        await http.send("POST", "/claims", patience_s=0)
+    assert not isinstance(never_sent.value, Unanswered)
+    await http.close()
+
+
+async def test_what_cannot_be_sent_is_refused(address: PoolAddress) -> None:
+    """Bytes from a command line that are no text are no traceback."""
+    http = Http(address, transport=httpx.MockTransport(lambda r: _ok([], r)))
+    with pytest.raises(BadRequest, match="no text"):
+        await http.send("GET", "/claims", params={"owner": "\udcff"})
+    await http.close()
 
 
 def _ok(seen: list[httpx.Request], request: httpx.Request) -> httpx.Response:

@@ -69,3 +69,18 @@ def test_wrong_term_is_named(terms: Any, field: str) -> None:
         body_of(1, terms)
     assert refused.value.field == field
     assert "\n" not in str(refused.value)
+
+
+def test_unknown_term_gets_the_list_of_known_ones() -> None:
+    """A misspelt one is found by looking."""
+    with pytest.raises(BadRequest, match=r"Its terms are: .*gpu_memory"):
+        body_of(1, {"gpu_memori": "1GiB"})  # type: ignore[typeddict-unknown-key]
+
+
+@pytest.mark.parametrize("env", [[("KEY", "s3cret")], {"PIN": 53037}, {"K": "s3cret\x00"}])
+def test_secrets_are_in_no_error(env: Any) -> None:
+    """A notebook's output is saved and shared."""
+    with pytest.raises(BadRequest, match=r"env|K") as refused:
+        body_of(1, {"env": env})
+    assert "s3cret" not in str(refused.value)
+    assert "53037" not in str(refused.value)
