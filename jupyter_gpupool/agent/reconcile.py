@@ -8,7 +8,6 @@ or late message changes nothing. What is surplus stops before what is missing st
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jupyter_gpupool.pool.ids import DeviceUuid
 from jupyter_gpupool.protocol.launch import Orders, Role
 
 from .keys import ProcessKey
@@ -97,7 +96,7 @@ def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
 
 
 def _missing(wanted: Wanted, seen: Table) -> Iterator[Action]:
-    begun: set[DeviceUuid] = set()
+    begun: set[str] = set()
     for key, process in wanted.processes.items():
         there = seen.get(key)
         if there is not None and there.stage is not Stage.AGAIN:
@@ -106,9 +105,10 @@ def _missing(wanted: Wanted, seen: Table) -> Iterator[Action]:
             yield MarkRetired(key=key)
         elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen):
             # Should the manager ever want two workers on one device, the second one waits.
-            if process.device is not None and process.device in begun:
+            if process.device in begun:
                 continue
-            begun |= {process.device} if process.device is not None else set()
+            if process.device is not None:
+                begun.add(process.device)
             yield Start(key=key, wanted=process)
 
 
