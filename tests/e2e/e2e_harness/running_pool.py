@@ -45,30 +45,30 @@ class RunningPool:
         self.watch.start()
         return self
 
-    def start_manager(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
+    def start_manager(self, **environment: str) -> Process:
         """Start a manager and wait until it answers."""
-        self.manager = self.spawn_manager(extra, **environment)
+        self.manager = self.spawn_manager(**environment)
         self.wait_answering()
         return self.manager
 
-    def spawn_manager(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
+    def spawn_manager(self, port: int | None = None, **environment: str) -> Process:
         """Start a manager's process and come back at once."""
-        options = (f"--port={self.port}", f"--state={self.manager_state}")
+        options = (f"--port={port or self.port}", f"--state={self.manager_state}")
         users = f"--ManagerApp.run_as_users={self.setup.os_user is not None}"
-        more = (users, *self.setup.manager_options, *extra)
+        more = (users, *self.setup.manager_options)
         command = ["-m", "jupyter_gpupool.manager", *options, *more]
         return self._launcher.spawn("manager", command, environment)
 
-    def start_agent(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
+    def start_agent(self, **environment: str) -> Process:
         """Start an agent and wait until its host is connected."""
-        self.agent = self.spawn_agent(extra, **environment)
+        self.agent = self.spawn_agent(**environment)
         self.wait_joined(self.agent)
         return self.agent
 
-    def spawn_agent(self, extra: tuple[str, ...] = (), **environment: str) -> Process:
+    def spawn_agent(self, **environment: str) -> Process:
         """Start an agent's process and come back at once."""
         options = (f"--join={self.url}", f"--state={self.agent_state}")
-        more = (*self.devices.agent_options(), *self.setup.agent_options, *extra)
+        more = (*self.devices.agent_options(), *self.setup.agent_options)
         command = ["-m", "jupyter_gpupool.agent", *options, *more]
         environment = {"GPUPOOL_TOKEN": self._agent_token(), **environment}
         return self._launcher.spawn("agent", command, {**self.devices.environment(), **environment})
