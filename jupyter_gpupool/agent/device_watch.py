@@ -15,13 +15,14 @@ from jupyter_gpupool.pool.ids import DeviceUuid
 
 from .devices.base import Devices
 from .devices.lock import DeviceLocks
-from .freeing import TOLERATED_BYTES, Evidence, Freedom, Verdict, verdict_on
+from .freeing import TOLERATED_BYTES, Evidence, Freedom, Verdict, used_for_computing, verdict_on
 from .seen import Seen, Stage
 from .table import Table
 
 _WHILE_FREEING_S = 0.1
 _LOCKS_EVERY_S = 1.0
 _UNKNOWN_AFTER_S = 30.0
+_SILENT = f"The GPU driver has not answered for more than {_UNKNOWN_AFTER_S:.0f} s."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,7 @@ class DeviceWatch:
         known: Every device ever listed since the agent started.
         samples: The last one each.
         foreign: Processes on them outside any claim.
-        held_elsewhere: Those another pool on this host has leased.
-        quarantined: Those that were not free in time, and why.
+        held_elsewhere: Those another pool on this host has leased, or whose lock cannot be used.
     """
 
     def __init__(self, devices: Devices, locks: DeviceLocks, table: Table, pace: Pace) -> None:
@@ -67,7 +67,15 @@ class DeviceWatch:
         self.samples: dict[DeviceUuid, DeviceSample] = {}
         self.foreign: dict[DeviceUuid, tuple[DeviceProcess, ...]] = {}
         self.held_elsewhere: frozenset[DeviceUuid] = frozenset()
-        self.quarantined: dict[DeviceUuid, str] = {}
+        self._not_free: dict[DeviceUuid, str] = {}
+        self._lock_problems: dict[DeviceUuid, str] = {}
+
+    @property
+    def quarantined(self) -> Mapping[DeviceUuid, str]:
+        """Devices not to be leased for what is known beyond their samples, and why."""
+        # A sample that is old says nothing of who uses the device now.
+        unknown = dict.fromkeys(self.known, _SILENT) if self.problem else {}
+        return unknown | self._lock_problems | self._not_free
 
     @property
     def problem(self) -> str:
@@ -78,9 +86,9 @@ class DeviceWatch:
         return f"The GPU driver has not answered for {silent_s:.0f} s."
 
     def memory_used_bytes(self, uuid: DeviceUuid) -> int | None:
-        """Memory in use on a device when it was last sampled."""
+        """Memory in use on a device when it was last sampled, but for what a desktop draws with."""
         sample = self.samples.get(uuid)
-        return None if sample is None else sample.memory_used_bytes
+        return None if sample is None else used_for_computing(sample)
 
     def look_soon(self) -> None:
         """Something changed: do not wait for the next sample."""
@@ -110,12 +118,13 @@ class DeviceWatch:
                 return
 
     def look_at_locks(self) -> bool:
-        """See which devices other pools on this host have leased; whether that is new."""
-        before = self.held_elsewhere
+        """See to our locks, and which devices other pools have leased; whether that is new."""
+        before = (self.held_elsewhere, self._lock_problems)
+        self._lock_problems = {uuid: str(error) for uuid, error in self._locks.keep().items()}
         self.held_elsewhere = frozenset(
             uuid for uuid in self.known if self._is_held_elsewhere(uuid)
         )
-        return self.held_elsewhere != before
+        return (self.held_elsewhere, self._lock_problems) != before
 
     async def look(self, foreign_on: ForeignOn) -> bool:
         """Sample once; whether anything but the numbers is new."""
@@ -136,13 +145,13 @@ class DeviceWatch:
                 continue
             verdict = self._verdict(seen, seen.device)
             if verdict.freedom is Freedom.FREE:
-                self.quarantined.pop(seen.device, None)
+                self._not_free.pop(seen.device, None)
                 freed(self._table[key])
             elif verdict.freedom is Freedom.QUARANTINED:
                 self._quarantine(seen, seen.device, verdict.reason)
 
     def _quarantine(self, seen: Seen, device: DeviceUuid, reason: str) -> None:
-        self.quarantined[device] = reason
+        self._not_free[device] = reason
         self._table.put(replace(seen, problem=reason))
 
     def _verdict(self, seen: Seen, uuid: DeviceUuid) -> Verdict:
@@ -163,7 +172,7 @@ class DeviceWatch:
 
     def _pause_s(self) -> float:
         waiting = [seen for seen in self._table.values() if seen.stage is Stage.FREEING]
-        if any(seen.device not in self.quarantined for seen in waiting):
+        if any(seen.device not in self._not_free for seen in waiting):
             return _WHILE_FREEING_S
         return self._pace.busy_s if self._table else self._pace.idle_s
 
@@ -177,11 +186,13 @@ class DeviceWatch:
             return False
         try:
             return self._locks.is_held_elsewhere(uuid)
-        except PoolError:
+        except PoolError as error:
             # Whoever cannot look at the lock could not take it either.
+            self._lock_problems[uuid] = str(error)
             return True
 
     def _judged(self) -> Mapping[str, object]:
         wrong = {uuid: (s.lost, s.problems) for uuid, s in self.samples.items()}
         foreign = {uuid: {p.pid for p in found} for uuid, found in self.foreign.items() if found}
-        return {"wrong": wrong, "foreign": foreign, "held": self.held_elsewhere}
+        held = (self.held_elsewhere, self._lock_problems)
+        return {"wrong": wrong, "foreign": foreign, "held": held, "silent": bool(self.problem)}

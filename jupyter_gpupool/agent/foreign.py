@@ -15,11 +15,14 @@ from .stopping import LOOK
 
 
 def foreign_on(sample: DeviceSample, leases: Iterable[Footprint]) -> tuple[DeviceProcess, ...]:
-    """The processes on a device that belong to none of its leases, with user and command."""
+    """The processes on a device that belong to none of its leases, with user and command.
+
+    Nobody too where NVML cannot say: `states` tells people that nobody looks.
+    """
     footprints = tuple(leases)
     return tuple(
         described(process)
-        for process in sample.processes
+        for process in sample.processes or ()
         if not any(belongs(one, process.pid, procfs.read_row, LOOK) for one in footprints)
     )
 

@@ -1,7 +1,8 @@
 """When a device is free again after a lease. Pure.
 
 Called by `device_watch` for each device whose processes are gone. A device is leased again only
-after NVML too shows it empty; what NVML cannot say is never taken for empty.
+after NVML too shows it empty; what NVML cannot say is never taken for empty. A desktop that draws
+on it may go on.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.units import format_bytes
 
 TOLERATED_BYTES = 512 * 2**20
+_TOLERATED_UNSEEN_BYTES = 32 * 2**20
+"""Where NVML lists no processes: less than any CUDA context takes."""
 
 
 class Freedom(StrEnum):
@@ -27,7 +30,7 @@ class Evidence:
 
     Attributes:
         sample: Taken after its last process had gone; None if there is none yet.
-        baseline_bytes: In use before the lease; None if unknown.
+        baseline_bytes: In use for computing before the lease; None if unknown.
         waited_s: Since its last process had gone.
     """
 
@@ -61,21 +64,40 @@ def verdict_on(
 
 def _objection(evidence: Evidence, tolerated_bytes: int) -> str:
     sample = evidence.sample
+    if sample is not None and sample.removed:
+        # No instance is removed while anything uses it.
+        return ""
     if sample is None or sample.lost:
         return "NVML does not say whether the device is free after its last lease."
-    if sample.processes:
-        names = ", ".join(_name(process) for process in sample.processes)
+    if computing := [process for process in sample.processes or () if not process.graphics_only]:
+        names = ", ".join(_name(process) for process in computing)
         return f"Still in use after its last lease ended: {names}."
-    used = sample.memory_used_bytes
-    allowed = max(evidence.baseline_bytes or 0, tolerated_bytes)
+    return _objection_to_memory(evidence, sample, tolerated_bytes)
+
+
+def _objection_to_memory(evidence: Evidence, sample: DeviceSample, tolerated_bytes: int) -> str:
+    used, baseline = used_for_computing(sample), evidence.baseline_bytes or 0
     if used is None:
         return "NVML does not say how much of the device's memory is in use."
-    if used > allowed:
-        return (
-            f"{format_bytes(used)} are still in use after its last lease ended,"
-            f" and {format_bytes(allowed)} would be normal."
-        )
-    return ""
+    if sample.processes is None:
+        allowed = baseline + min(tolerated_bytes, _TOLERATED_UNSEEN_BYTES)
+    else:
+        allowed = max(baseline, tolerated_bytes)
+    if used <= allowed:
+        return ""
+    unseen = " NVML does not say by which process." if sample.processes is None else ""
+    return (
+        f"{format_bytes(used)} are still in use after its last lease ended,"
+        f" and {format_bytes(allowed)} would be normal.{unseen}"
+    )
+
+
+def used_for_computing(sample: DeviceSample) -> int | None:
+    """Memory in use but for what a desktop draws with; None where NVML cannot say."""
+    if sample.memory_used_bytes is None:
+        return None
+    drawing = (p.memory_bytes or 0 for p in sample.processes or () if p.graphics_only)
+    return max(0, sample.memory_used_bytes - sum(drawing))
 
 
 def _name(process: DeviceProcess) -> str:

@@ -1,21 +1,27 @@
-"""Ends workers that outgrow their host memory, as a Nanny would. Pure, but for reading /proc.
+"""Ends workers that outgrow their host memory, as a Nanny would, with all that they started.
 
-Called by `host` each second while workers run. Spilling and pausing are the worker's own.
+Called by `host` each second while workers run. Spilling and pausing are the worker's own. Resident
+memory is cheap to read and counts a page once for each process that shares it, as the forks of a
+data loader do: it only says whom to look at closely.
 """
 
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jupyter_gpupool.pool.units import format_bytes
 
 from .keys import ProcessKey
-from .procfs import ProcessId, rss_with_children
+from .procfs import ProcessId, pss_with_children, rss_with_children
 from .seen import Seen, Stage
 from .stopping import send
 
 KILL_AT = 0.95
 """Of the limit, as distributed's `worker.memory.terminate`."""
+_PAUSE_AFTER_LOOK = 20
+"""Times as long as a close look took: looking never takes more than a twentieth of the time."""
+_MOST_REMEMBERED = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +33,45 @@ class Outgrown:
     reason: str
 
 
+class CloseLook:
+    """Reads what a process and its children really use, and not too often.
+
+    A large process takes long to read. Until it may be read again, it counts as it did.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int], int] = pss_with_children,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._last: dict[int, tuple[int, float]] = {}
+
+    def __call__(self, pid: int) -> int:
+        """Bytes that it uses."""
+        used, until_s = self._last.get(pid, (0, 0.0))
+        began_s = self._clock()
+        if began_s < until_s:
+            return used
+        used, now_s = self._read(pid), self._clock()
+        if len(self._last) >= _MOST_REMEMBERED:
+            self._last.clear()
+        self._last[pid] = (used, now_s + _PAUSE_AFTER_LOOK * (now_s - began_s))
+        return used
+
+
+_look_closely = CloseLook()
+
+
 def outgrown(
-    workers: Iterable[Seen], rss_of: Callable[[int], int] = rss_with_children
+    workers: Iterable[Seen],
+    rss_of: Callable[[int], int] = rss_with_children,
+    used_by: Callable[[int], int] = _look_closely,
 ) -> tuple[Outgrown, ...]:
     """The workers that use too much, with all that they started."""
-    return tuple(found for seen in workers if (found := _judge(seen, rss_of)) is not None)
+    judged = (_judge(seen, rss_of, used_by) for seen in workers)
+    return tuple(found for found in judged if found is not None)
 
 
 def kill(worker: Outgrown) -> None:
@@ -39,11 +79,15 @@ def kill(worker: Outgrown) -> None:
     send(worker.process, signal.SIGKILL)
 
 
-def _judge(seen: Seen, rss_of: Callable[[int], int]) -> Outgrown | None:
+def _judge(
+    seen: Seen, rss_of: Callable[[int], int], used_by: Callable[[int], int]
+) -> Outgrown | None:
     limit = seen.memory_limit_bytes
     if seen.stage is not Stage.ALIVE or seen.process is None or limit is None:
         return None
-    used = rss_of(seen.process.pid)
+    if rss_of(seen.process.pid) < KILL_AT * limit:
+        return None
+    used = used_by(seen.process.pid)
     if used < KILL_AT * limit:
         return None
     reason = f"it used {format_bytes(used)} of its {format_bytes(limit)} of host memory"

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample, DeviceState, Health
 from jupyter_gpupool.pool.ids import DeviceUuid, LeaseId
 
+_FOREIGN_UNKNOWN = "NVML does not list processes here, so use outside the pool goes unseen."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -19,7 +21,7 @@ class Known:
         foreign: Processes outside any claim.
         in_use_by: Leases a device is not free of.
         held_elsewhere: Devices another pool on this host has leased.
-        quarantined: Devices that were not free in time, and why.
+        quarantined: Devices not to be leased for what is known beyond their samples, and why.
     """
 
     samples: Mapping[DeviceUuid, DeviceSample]
@@ -49,4 +51,6 @@ def _health(sample: DeviceSample | None, quarantine: str) -> tuple[Health, str]:
         return Health.QUARANTINED, " ".join(sample.problems)
     if quarantine:
         return Health.QUARANTINED, quarantine
+    if sample is not None and sample.processes is None:
+        return Health.HEALTHY, _FOREIGN_UNKNOWN
     return Health.HEALTHY, ""

@@ -1,14 +1,30 @@
 """Ends workers that outgrow their host memory."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from jupyter_gpupool.agent.memory import outgrown
-from jupyter_gpupool.agent.procfs import rss_with_children
+from jupyter_gpupool.agent.memory import CloseLook, outgrown
+from jupyter_gpupool.agent.procfs import pss_with_children, rss_with_children
 from jupyter_gpupool.agent.seen import Stage
 
 GIB = 2**30
+HELD_BYTES = 100 * 2**20
+FORKS = f"""
+import os, sys
+held = b"x" * {HELD_BYTES}
+readers = [os.pipe() for _ in range(4)]
+for reader, writer in readers:
+    if not os.fork():
+        os.close(writer)
+        os.read(reader, 1)
+        os._exit(0)
+    os.close(reader)
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_worker_within_its_limit_is_left_alone(worker_seen) -> None:
@@ -20,7 +36,7 @@ def test_worker_within_its_limit_is_left_alone(worker_seen) -> None:
 def test_worker_above_95_percent_is_found_with_both_numbers(worker_seen) -> None:
     """The user reads them."""
     seen = worker_seen(memory_limit_bytes=100 * GIB)
-    [found] = outgrown([seen], lambda _: 95 * GIB)
+    [found] = outgrown([seen], lambda _: 99 * GIB, lambda _: 95 * GIB)
     assert found.reason == "it used 95 GiB of its 100 GiB of host memory"
     assert found.process == seen.process
 
@@ -31,7 +47,32 @@ def test_worker_above_95_percent_is_found_with_both_numbers(worker_seen) -> None
 def test_what_does_not_run_or_has_no_limit_is_not_judged(worker_seen, different) -> None:
     """Nor is a scheduler."""
     seen = worker_seen(**({"memory_limit_bytes": 1} | different))
-    assert outgrown([seen], lambda _: GIB) == ()
+    assert outgrown([seen], lambda _: GIB, lambda _: GIB) == ()
+
+
+def test_pages_that_children_share_count_once(worker_seen) -> None:
+    """A data loader's forks hold what their parent holds, and need nothing for it."""
+    seen = worker_seen(memory_limit_bytes=100 * GIB)
+    assert outgrown([seen], lambda _: 900 * GIB, lambda _: 90 * GIB) == ()
+
+
+def test_forks_of_a_real_process_add_little() -> None:
+    """By resident memory each of them counts as much as their parent."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout.readline() == b"ready\n"
+        counted, used = rss_with_children(parent.pid), pss_with_children(parent.pid)
+        parent.stdin.close()
+    assert counted > 4 * HELD_BYTES
+    assert HELD_BYTES < used < 2 * HELD_BYTES
+
+
+def test_a_close_look_takes_a_twentieth_of_the_time_at_most() -> None:
+    """In between a process counts as it did."""
+    times, looks = iter([0, 1, 20, 21, 22, 41]), iter([7, 8])
+    look = CloseLook(lambda _: next(looks), lambda: next(times))
+    assert [look(1), look(1), look(1), look(1)] == [7, 7, 8, 8]
 
 
 def test_memory_of_a_real_process_is_read() -> None:

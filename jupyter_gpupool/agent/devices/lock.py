@@ -10,10 +10,11 @@ import os
 import re
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, NewType
 
-from jupyter_gpupool.pool.errors import Conflict
+from jupyter_gpupool.pool.errors import Conflict, PoolError
 from jupyter_gpupool.pool.ids import DeviceUuid
 
 from .lock_folder import find_folder, open_if_there, open_lock_file
@@ -48,6 +49,19 @@ class NotTheLock(Conflict):
 
     def __init__(self, uuid: DeviceUuid) -> None:
         super().__init__(f"The descriptor handed back is not the lock of device {uuid}.")
+        self.uuid = uuid
+
+
+class LockLost(Conflict):
+    """A lock that was held here is another pool's now, or its file can be used no more."""
+
+    reference: ClassVar[str] = "device-lock-lost"
+
+    def __init__(self, uuid: DeviceUuid) -> None:
+        super().__init__(
+            f"The lock of device {uuid} was taken away while this pool used the device.",
+            hint="See who replaces or unlocks the files in the folder for device locks.",
+        )
         self.uuid = uuid
 
 
@@ -121,6 +135,28 @@ class DeviceLocks:
         self._expected.discard(uuid)
         return self._held[uuid]
 
+    def keep(self) -> dict[DeviceUuid, LockLost]:
+        """See to it that each lock is still held in the file that others see; call it often.
+
+        Returns:
+            What went wrong with those that could not be kept. They are tried again next time.
+        """
+        lost = {}
+        for uuid, fd in tuple(self._held.items()):
+            # Cleaners of temporary folders remove what is old, held or not.
+            with suppress(OSError):
+                os.utime(fd)
+            # Does nothing for a lock that is held. A worker's code may have unlocked it.
+            if self._is_file_of(uuid, fd) and _try_lock(fd, fcntl.LOCK_EX):
+                continue
+            try:
+                self._held[uuid] = self._take(uuid, patience_s=0)
+            except PoolError:
+                lost[uuid] = LockLost(uuid)
+            else:
+                os.close(fd)
+        return lost
+
     def is_held_elsewhere(self, uuid: DeviceUuid) -> bool:
         """Whether somebody other than this agent, and its own worker, has the lock now.
 
@@ -143,11 +179,11 @@ class DeviceLocks:
         for uuid in tuple(self._held):
             self.release(uuid)
 
-    def _take(self, uuid: DeviceUuid) -> LockFd:
+    def _take(self, uuid: DeviceUuid, patience_s: float = _PROBE_PATIENCE_S) -> LockFd:
         for _ in range(_MOST_REPLACEMENTS):
             fd = open_lock_file(self._path(uuid))
             try:
-                self._lock_patiently(uuid, fd)
+                self._lock_patiently(uuid, fd, patience_s)
                 if self._is_file_of(uuid, fd):
                     return LockFd(fd)
             except BaseException:
@@ -157,8 +193,10 @@ class DeviceLocks:
             os.close(fd)
         raise DeviceHeldElsewhere(uuid)
 
-    def _lock_patiently(self, uuid: DeviceUuid, fd: int) -> None:
-        deadline_s = time.monotonic() + _PROBE_PATIENCE_S
+    def _lock_patiently(
+        self, uuid: DeviceUuid, fd: int, patience_s: float = _PROBE_PATIENCE_S
+    ) -> None:
+        deadline_s = time.monotonic() + patience_s
         while not _try_lock(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline_s:
                 raise DeviceHeldElsewhere(uuid)

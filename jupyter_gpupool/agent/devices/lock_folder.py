@@ -63,12 +63,15 @@ def open_if_there(path: Path) -> int | None:
     raise _cannot_open(path, "it is no plain file")
 
 
-def _agreed() -> Path:
-    """Decided by what every user sees alike, never by who asks."""
-    parent = _USUAL.parent
-    if _USUAL.is_dir() or (parent.is_dir() and stat.S_IMODE(parent.stat().st_mode) == _EVERYONE):
-        return _USUAL
-    return _FALLBACK
+def _agreed(usual: Path = _USUAL, fallback: Path = _FALLBACK) -> Path:
+    """Decided by what every user sees alike, once the first of them has made the folder."""
+    parent = usual.parent
+    if usual.is_dir() or (parent.is_dir() and stat.S_IMODE(parent.stat().st_mode) == _EVERYONE):
+        return usual
+    # Root alone may make the usual one there; but not beside one that is in use already.
+    if _is_root() and parent.is_dir() and not os.path.lexists(fallback):
+        return usual
+    return fallback
 
 
 def _make(folder: Path) -> None:
@@ -94,6 +97,10 @@ def _check(folder: Path) -> None:
             f"{folder} is no folder, so devices cannot be locked.",
             hint="Find out who made it, and remove it.",
         )
+    if _is_root() and status.st_uid != 0:
+        # Its owner could rename the locks of all others away.
+        _take_over(folder)
+        return
     if stat.S_IMODE(status.st_mode) == _EVERYONE:
         return
     if status.st_uid != os.geteuid():
@@ -102,6 +109,24 @@ def _check(folder: Path) -> None:
             hint=f"Let its owner run: chmod {_EVERYONE:o} {folder}",
         )
     folder.chmod(_EVERYONE)
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _take_over(folder: Path) -> None:
+    """Make it root's. By descriptor, for its owner may put something else in its place."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchown(fd, 0, 0)
+        os.fchmod(fd, _EVERYONE)
+    except OSError as error:
+        raise Unavailable(
+            f"The folder for device locks {folder} cannot become root's: {error.strerror}."
+        ) from error
+    finally:
+        os.close(fd)
 
 
 def _make_file(path: Path) -> None:

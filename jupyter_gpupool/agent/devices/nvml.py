@@ -6,8 +6,9 @@ NVML, and it is opened anew until it works.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pynvml
 
@@ -15,9 +16,11 @@ from jupyter_gpupool.pool.device import Device, DeviceSample
 from jupyter_gpupool.pool.ids import DeviceUuid
 
 from .nvml_calls import NVMLError, said
-from .nvml_health import XidWatch, memory_problems
+from .nvml_health import memory_problems
 from .nvml_listing import Seen, list_devices, listed_uuids
 from .nvml_sampling import Failure, measure
+from .nvml_xids import XidWatch
+from .xid_record import XidRecord
 
 logger = logging.getLogger(__name__)
 
@@ -34,16 +37,20 @@ class NvmlDevices:
     Nothing is raised when NVML does not work: `failure` says why, and it is tried again.
 
     Args:
+        xid_record: Where XID errors are kept for the next agent; None keeps them nowhere.
         clock: Monotonic seconds, to know when to look at the slow things again.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, xid_record: Path | None = None
+    ) -> None:
         self._clock = clock
         self._seen: dict[DeviceUuid, Seen] = {}
         self._listed: tuple[DeviceUuid, ...] = ()
         self._memory_problems: dict[DeviceUuid, tuple[str, ...]] = {}
         self._why_lost: dict[DeviceUuid, str] = {}
-        self._xids = XidWatch()
+        self._xids = XidWatch(XidRecord(xid_record))
+        self._away: set[DeviceUuid] = set()
         self._is_open = False
         self.failure: Exception | None = None
         self._open(clock())
@@ -66,9 +73,7 @@ class NvmlDevices:
         answers = {uuid: self._answer(uuid, at) for uuid in self._order()}
         self._notice_failures(answers, now_s)
         return tuple(
-            DeviceSample(uuid=uuid, at=at, problems=(answer.sentence,), lost=True)
-            if isinstance(answer, Failure)
-            else answer
+            answer.sample(uuid, at) if isinstance(answer, Failure) else answer
             for uuid, answer in answers.items()
         )
 
@@ -99,6 +104,7 @@ class NvmlDevices:
         self.failure = None
         self._listed = tuple(found.device.uuid for found in seen)
         self._seen |= {found.device.uuid: found for found in seen}
+        self._notice_listed({found.gpu_uuid for found in seen})
 
     def _bring_up_to_date(self, now_s: float) -> None:
         if self.failure is not None:
@@ -135,8 +141,7 @@ class NvmlDevices:
         if self.failure is not None:
             return Failure(sentence=self.notice)
         if uuid not in self._listed:
-            gone = "NVML lists it no more: it was removed, reset or split."
-            return Failure(sentence=self._why_lost.get(uuid, gone))
+            return self._why_gone(uuid)
         found = self._seen[uuid]
         problems = (found.problem,) if found.problem else ()
         return measure(
@@ -144,6 +149,29 @@ class NvmlDevices:
             at,
             problems + self._xids.problems(found) + self._memory_problems.get(uuid, ()),
         )
+
+    def _why_gone(self, uuid: DeviceUuid) -> Failure:
+        found = self._seen[uuid]
+        if found.is_mig and found.gpu_uuid not in self._away:
+            return Failure(sentence="It is no more: its GPU was split anew.", removed=True)
+        gone = "NVML lists it no more: it was removed, reset or split."
+        return Failure(sentence=self._why_lost.get(uuid, gone))
+
+    def _notice_listed(self, gpus: set[DeviceUuid]) -> None:
+        """A GPU that was away and is back was reset, and what it had before is history."""
+        for gpu in gpus & self._away:
+            self._xids.forget(gpu)
+        self._away = {found.gpu_uuid for found in self._seen.values()} - gpus
+
+    def _notice_lost(self, failures: Mapping[DeviceUuid, Failure], now_s: float) -> None:
+        """Note which GPUs are away between two listings; open anew for those that are back."""
+        answering = {self._seen[u].gpu_uuid for u in self._listed if u not in failures}
+        lost = (u for u in self._listed if u in failures and failures[u].of_nvml is None)
+        silent = {self._seen[u].gpu_uuid for u in lost}
+        is_back = bool(answering & self._away)
+        self._away |= silent - answering
+        if is_back:
+            self._open(now_s)
 
     def _notice_failures(
         self, answers: dict[DeviceUuid, DeviceSample | Failure], now_s: float
@@ -153,6 +181,7 @@ class NvmlDevices:
             return
         failures = {uuid: answer for uuid, answer in answers.items() if isinstance(answer, Failure)}
         self._why_lost = {uuid: failure.sentence for uuid, failure in failures.items()}
+        self._notice_lost(failures, now_s)
         errors = [failure.of_nvml for failure in failures.values() if failure.of_nvml]
         if errors and len(failures) == len(answers):
             self.failure = errors[0]

@@ -1,6 +1,6 @@
-"""What is wrong with a device that still answers: memory errors and XID events, as sentences.
+"""What is wrong with the memory of a GPU that still answers, as sentences.
 
-Called by `nvml.NvmlDevices`: XID events with each sample, the slower questions every few seconds.
+Called by `nvml.NvmlDevices` every few seconds. XID events are in `nvml_xids`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,31 +8,14 @@ from typing import Any
 
 import pynvml
 
-from jupyter_gpupool.pool.ids import DeviceUuid
 from jupyter_gpupool.pool.units import plural
 
-from .nvml_calls import NVMLError, ask
-from .nvml_listing import Seen
+from .nvml_calls import ask
 
 Handle = Any
 
-CAUSED_BY_PROGRAMS = frozenset({13, 31, 43, 45, 68, 109})
-"""XIDs that a faulty program causes on a sound GPU: its error, no reason to stop leasing."""
-_MOST_EVENTS = 100
 _TOO_MANY_PAGES = 60
 """From here on NVIDIA takes a GPU back; fewer retired pages are healed damage."""
-_NAMES = {
-    48: "uncorrectable memory error",
-    63: "row remapping was recorded",
-    64: "row remapping failed",
-    74: "NVLink error",
-    79: "GPU has fallen off the bus",
-    92: "many single-bit memory errors",
-    94: "contained memory error",
-    95: "uncontained memory error",
-    119: "GPU system processor timed out",
-    120: "GPU system processor error",
-}
 
 
 def memory_problems(gpu: Handle) -> tuple[str, ...]:
@@ -76,73 +59,3 @@ def _pages(gpu: Handle) -> Iterator[str]:
 
 def _retired(gpu: Handle, cause: int) -> Iterable[int]:
     return ask(pynvml.nvmlDeviceGetRetiredPages, gpu, cause) or []
-
-
-class XidWatch:
-    """Remembers the XID errors that each GPU had since the watch began."""
-
-    def __init__(self) -> None:
-        self._events: Any = None
-        self._seen: dict[DeviceUuid, dict[int, None]] = {}
-
-    def watch(self, devices: Iterable[Seen]) -> None:
-        """Listen to these devices' GPUs from now on; what was seen before is kept.
-
-        Raises:
-            NVMLError: If the driver fails.
-        """
-        self._events = ask(pynvml.nvmlEventSetCreate)
-        if self._events is None:
-            return
-        whole = {found.device.parent or found.device.uuid: found.gpu for found in devices}
-        for gpu in whole.values():
-            ask(
-                pynvml.nvmlDeviceRegisterEvents, gpu, pynvml.nvmlEventTypeXidCriticalError,
-                self._events,
-            )  # fmt: skip
-
-    def collect(self) -> None:
-        """Take in the events that have come. Never waits."""
-        for _ in range(_MOST_EVENTS):
-            event = self._next()
-            if event is None:
-                return
-            if event.eventData not in CAUSED_BY_PROGRAMS:
-                self._remember(event)
-
-    def problems(self, found: Seen) -> tuple[str, ...]:
-        """Sentences on the XID errors of a device's GPU."""
-        xids = self._seen.get(found.device.parent or found.device.uuid, {})
-        return tuple(_sentence(xid) for xid in xids)
-
-    def close(self) -> None:
-        """Stop listening."""
-        if self._events is None:
-            return
-        try:
-            pynvml.nvmlEventSetFree(self._events)
-        except NVMLError:
-            pass
-        finally:
-            self._events = None
-
-    def _next(self) -> Any:
-        if self._events is None:
-            return None
-        try:
-            return pynvml.nvmlEventSetWait(self._events, 0)
-        except NVMLError:
-            # Nothing came, or nothing can come: a lost GPU and a failing driver show elsewhere.
-            return None
-
-    def _remember(self, event: Any) -> None:
-        try:
-            uuid = DeviceUuid(pynvml.nvmlDeviceGetUUID(event.device))
-        except NVMLError:
-            return
-        self._seen.setdefault(uuid, {})[int(event.eventData)] = None
-
-
-def _sentence(xid: int) -> str:
-    name = _NAMES.get(xid)
-    return f"Its driver reported XID {xid}{f' ({name})' if name else ''}."

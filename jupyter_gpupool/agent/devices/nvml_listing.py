@@ -39,6 +39,11 @@ class Seen:
         """Whether it is an instance, of which NVML tells less."""
         return self.device.parent is not None
 
+    @property
+    def gpu_uuid(self) -> DeviceUuid:
+        """The whole GPU it is, or is cut from."""
+        return self.device.parent or self.device.uuid
+
 
 def list_devices() -> tuple[Seen, ...]:
     """Everything that answers. A GPU that is lost already is left out: it cannot even be named.

@@ -1,7 +1,6 @@
 """Which processes use a device, by the names people know. Called by `nvml_sampling`."""
 
 import pwd
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,25 +22,31 @@ _CALLS = {
 """The newest form of each call, and the one that drivers before 510 have."""
 
 
-def processes_on(handle: Handle) -> tuple[DeviceProcess, ...]:
+def processes_on(handle: Handle) -> tuple[DeviceProcess, ...] | None:
     """Compute, MPS and graphics processes, by pid; one that is in several lists comes once.
+
+    None where NVML does not list who computes: on WSL2, some virtual GPUs, in some containers.
 
     Raises:
         NVMLError: If the device or the driver fails.
     """
-    computing = dict(_listed(handle, "Compute")) | dict(_listed(handle, "MPSCompute"))
+    computing = _listed(handle, "Compute")
+    if computing is None:
+        return None
+    computing |= _listed(handle, "MPSCompute") or {}
     # A process in several lists has the same memory in each.
-    used = dict(_listed(handle, "Graphics")) | computing
+    used = (_listed(handle, "Graphics") or {}) | computing
     return tuple(
         _process(pid, used[pid], graphics_only=pid not in computing) for pid in sorted(used)
     )
 
 
-def _listed(handle: Handle, kind: str) -> Iterator[tuple[int, int | None]]:
-    newest, older = _CALLS[kind]
-    entries = ask(newest, handle)
-    for entry in (ask(older, handle) or ()) if entries is None else entries:
-        yield entry.pid, entry.usedGpuMemory
+def _listed(handle: Handle, kind: str) -> dict[int, int | None] | None:
+    for call in _CALLS[kind]:
+        entries = ask(call, handle)
+        if entries is not None:
+            return {entry.pid: entry.usedGpuMemory for entry in entries}
+    return None
 
 
 def _process(pid: int, memory_bytes: int | None, *, graphics_only: bool) -> DeviceProcess:

@@ -6,6 +6,7 @@ from datetime import datetime
 import pynvml
 
 from jupyter_gpupool.pool.device import DeviceSample
+from jupyter_gpupool.pool.ids import DeviceUuid
 
 from .nvml_calls import GpuIsLost, NVMLError, ask, said
 from .nvml_listing import Seen
@@ -18,10 +19,23 @@ class Failure:
 
     Attributes:
         of_nvml: NVML's error if it may be NVML as a whole that fails, not just the device.
+        removed: Whether it is a MIG instance that is no more.
     """
 
     sentence: str
     of_nvml: Exception | None = None
+    removed: bool = False
+
+    def sample(self, uuid: DeviceUuid, at: datetime) -> DeviceSample:
+        """What is known of the device all the same."""
+        return DeviceSample(
+            uuid=uuid,
+            at=at,
+            processes=None,
+            problems=(self.sentence,),
+            lost=True,
+            removed=self.removed,
+        )
 
 
 def measure(found: Seen, at: datetime, problems: tuple[str, ...]) -> DeviceSample | Failure:

@@ -1,6 +1,7 @@
 """Chooses what the agent works with: the host's devices, or simulated ones and a notice."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from jupyter_gpupool.pool.units import plural
 
@@ -22,16 +23,19 @@ class OpenedDevices:
     notice: str = ""
 
 
-def open_devices(simulated: int | None = None, *, host: str = "") -> OpenedDevices:
+def open_devices(
+    simulated: int | None = None, *, host: str = "", xid_record: Path | None = None
+) -> OpenedDevices:
     """Open the host's devices.
 
     Args:
         simulated: How many to simulate where there is no GPU: None is four, 0 never simulates.
         host: Names the host that is simulated; "" is this machine.
+        xid_record: Where the hardware errors of GPUs are kept for the next agent of this host.
 
     A driver that is there and fails is no machine without a GPU: it is opened, and recovers.
     """
-    real, why_not = _open_nvml()
+    real, why_not = _open_nvml(xid_record)
     if real is not None:
         return OpenedDevices(real, why_not)
     count = DEFAULT_COUNT if simulated is None else simulated
@@ -41,7 +45,7 @@ def open_devices(simulated: int | None = None, *, host: str = "") -> OpenedDevic
     return OpenedDevices(SimulatedDevices(count, host=host), notice)
 
 
-def _open_nvml() -> tuple[Devices | None, str]:
+def _open_nvml(xid_record: Path | None) -> tuple[Devices | None, str]:
     """NVML's devices with a notice if they fail now, or None with the reason why there are none."""
     try:
         # Here, for the package is only where hosts are, and takes a while to import.
@@ -50,7 +54,7 @@ def _open_nvml() -> tuple[Devices | None, str]:
         from .nvml import NvmlDevices  # noqa: PLC0415
     except ImportError:
         return None, "the package nvidia-ml-py is not installed"
-    devices = NvmlDevices()
+    devices = NvmlDevices(xid_record=xid_record)
     absent = {
         pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: _NO_LIBRARY,
         pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
