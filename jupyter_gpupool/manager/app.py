@@ -21,6 +21,7 @@ from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.units import parse_duration
 
 from .logs import set_up_logs
+from .runtime_file import default_runtime_file
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class ManagerApp(Application):
         " when unused. Default: false.",
     ).tag(config=True)
     runtime_file = Unicode(
-        help="File by which clients find an embedded pool. Default: gpupool.json in the Jupyter"
-        " runtime folder."
+        help="File by which clients find an embedded pool. Default: gpupool-HOST.json in the"
+        " Jupyter runtime folder, HOST being a mark of this host."
     ).tag(config=True)
     agent_state_folder = Unicode(
         help="State folder of an embedded manager's agent. Default: agent, beside the manager's."
@@ -200,9 +201,9 @@ class ManagerApp(Application):
     def _embedded(self, state: Path) -> Embedded:
         from .serving import Embedded  # noqa: PLC0415 - as above
 
-        runtime_file = self.runtime_file or f"{jupyter_runtime_dir()}/gpupool.json"
+        chosen = Path(self.runtime_file) if self.runtime_file else None
         return Embedded(
-            runtime_file=Path(runtime_file),
+            runtime_file=chosen or default_runtime_file(Path(jupyter_runtime_dir())),
             agent_state=Path(self.agent_state_folder or state.parent / "agent"),
             simulated=self.simulated,
             stop_all_on_exit=self.stop_all_on_exit,

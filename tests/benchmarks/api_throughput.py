@@ -7,7 +7,6 @@ looked for in the database file afterwards.
     python tests/benchmarks/api_throughput.py [--json] [--seconds 10]
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,8 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from harness import Figure, Target, finish, options
+
 CONNECTIONS = 50
 _START_WITHIN_S = 30.0
+_WARM_UP_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -160,33 +162,47 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def main() -> None:
-    """Measure, print a table, and with --json one line of figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--seconds", type=float, default=10.0)
-    options = parser.parse_args()
+def measure(seconds: float) -> tuple[Figure, ...]:
+    """Bring a full pool up, press it, look for what was acknowledged."""
     with running_pool() as pool:
         asyncio.run(fill(pool))
-        asyncio.run(press(pool, 1.0))  # warm up
+        asyncio.run(press(pool, _WARM_UP_S))
         cpu_s = _cpu_s(pool.manager_pid)
-        load, took_s = asyncio.run(press(pool, options.seconds))
+        load, took_s = asyncio.run(press(pool, seconds))
         cpu_s = _cpu_s(pool.manager_pid) - cpu_s
         lost = missing(pool, load.acknowledged)
     latencies = sorted(load.latencies_s)
-    per_s = len(load.acknowledged) / took_s
-    p50_s, p99_s = latencies[len(latencies) // 2], latencies[int(len(latencies) * 0.99)]
-    print(f"{'durable claims acknowledged':<34}{len(load.acknowledged):>10}")
-    print(f"{'claims a second':<34}{per_s:>10.0f}   wanted: at least 500")
-    print(f"{'median answer':<34}{p50_s * 1e3:>7.1f} ms")
-    print(f"{'99th percentile':<34}{p99_s * 1e3:>7.1f} ms   wanted: at most 100 ms")
-    print(f"{'slowest answer':<34}{latencies[-1] * 1e3:>7.1f} ms")
-    print(f"{'manager, CPU time a claim':<34}{cpu_s / len(latencies) * 1e3:>7.2f} ms")
-    print(f"{'refused':<34}{load.refused:>10}")
-    print(f"{'acknowledged but not in the file':<34}{lost:>10}")
-    if options.json:
-        print(json.dumps({"claims_per_s": per_s, "p99_s": p99_s}))
-    sys.exit(1 if lost or load.refused else 0)
+    per_s, p99_s = len(load.acknowledged) / took_s, latencies[int(len(latencies) * 0.99)]
+    none = Target(bound=0)
+    return (
+        Figure(
+            key="claims_per_s",
+            meaning="durable claims a second",
+            value=per_s,
+            target=Target(bound=500, at_most=False),
+        ),
+        Figure(key="p50_s", meaning="median answer, seconds", value=latencies[len(latencies) // 2]),
+        Figure(
+            key="p99_s", meaning="99th percentile, seconds", value=p99_s, target=Target(bound=0.1)
+        ),
+        Figure(key="slowest_s", meaning="slowest answer, seconds", value=latencies[-1]),
+        Figure(
+            key="cpu_s", meaning="manager's CPU time a claim, seconds", value=cpu_s / len(latencies)
+        ),
+        Figure(key="refused", meaning="refused or not pending", value=load.refused, target=none),
+        Figure(key="lost", meaning="acknowledged but not in the file", value=lost, target=none),
+    )
+
+
+def main() -> None:
+    """Measure, print a table, and with --json one line of figures."""
+    chosen = options(
+        __doc__ or "", more=lambda parser: parser.add_argument("--seconds", type=float, default=10)
+    )
+    figures = measure(chosen.seconds)
+    finish(figures, as_json=chosen.json)
+    broken = [figure for figure in figures if figure.key in ("refused", "lost") and figure.value]
+    sys.exit(1 if broken else 0)
 
 
 if __name__ == "__main__":

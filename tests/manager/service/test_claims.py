@@ -84,9 +84,9 @@ async def test_stranger_learns_nothing(pool):
 
 
 async def test_ended_claim_cannot_be_scaled(pool):
-    """The refusal tells its story."""
+    """The refusal says why."""
     claim = await pool.release(await pool.claim(1))
-    with pytest.raises(Conflict, match="Its story"):
+    with pytest.raises(Conflict, match="is ended"):
         await pool.scale(claim, 2, 2)
 
 
