@@ -170,6 +170,7 @@ class HostReport(Message):
         generation: The last `Desired` that was made so; 0 before the first on this connection.
         environments: Names of the Python environments it offers; the first is the default.
         problem: One sentence when the host cannot work as it should, else "".
+        can_start: Whether it can start processes now; if not, `problem` says why.
     """
 
     type: Literal["report"] = "report"
@@ -189,6 +190,7 @@ class HostReport(Message):
     schedulers: tuple[SchedulerReport, ...] = ()
     workers: tuple[WorkerReport, ...] = ()
     problem: str = ""
+    can_start: bool = True
 
 
 ToAgent = TypeAdapter[Desired | Joined | Refused](
