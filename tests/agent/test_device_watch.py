@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from jupyter_gpupool.agent import device_watch
 from jupyter_gpupool.agent.device_watch import DeviceWatch, Pace
 from jupyter_gpupool.agent.devices.lock import DeviceLocks
 from jupyter_gpupool.agent.foreign import described
@@ -142,3 +143,42 @@ async def test_worker_given_up_before_it_ran_is_not_on_its_device(
     [report] = device_reports(watching.table, watching.watch)
     assert report.state.held_elsewhere
     assert report.state.in_use_by == ()
+
+
+async def test_lock_that_cannot_be_used_counts_as_held(watching, tmp_path) -> None:
+    """Any user may put something in its place; the watch goes on and says what is there."""
+    (tmp_path / "locks" / "GPU-1").mkdir()
+    await watching.look()
+    [report] = device_reports(watching.table, watching.watch)
+    assert report.state.held_elsewhere
+    assert "no plain file" in report.state.problem
+
+
+async def test_lock_that_was_taken_away_is_said(watching, tmp_path) -> None:
+    """The device is leased to nobody else here until it is settled."""
+    watching.locks.acquire("GPU-1")
+    (tmp_path / "locks" / "GPU-1").unlink()
+    (tmp_path / "locks" / "GPU-1").symlink_to("nowhere")
+    assert watching.watch.look_at_locks()
+    assert "was taken away" in watching.watch.quarantined["GPU-1"]
+
+
+async def test_silent_driver_quarantines_its_devices(watching, monkeypatch) -> None:
+    """An old sample says nothing of now; the first new one ends it."""
+    await watching.look()
+    assert watching.watch.quarantined == {}
+    monkeypatch.setattr(device_watch, "_UNKNOWN_AFTER_S", 0)
+    [report] = device_reports(watching.table, watching.watch)
+    assert not report.state.may_be_leased
+    assert "has not answered" in report.state.problem
+    monkeypatch.undo()
+    await watching.look()
+    assert watching.watch.quarantined == {}
+
+
+async def test_desktop_is_no_part_of_a_baseline(watching) -> None:
+    """What it draws with is left out before a lease as it is after."""
+    desktop = DeviceProcess(pid=8, memory_bytes=30, graphics_only=True)
+    watching.gpu.says = {"memory_used_bytes": 50, "processes": (desktop,)}
+    await watching.look()
+    assert watching.watch.memory_used_bytes("GPU-1") == 20

@@ -71,3 +71,24 @@ def test_tolerance_is_the_admins_choice() -> None:
     sample = a_sample(memory_used_bytes=100 * MIB)
     assert judge(sample).freedom is Freedom.FREE
     assert judge(sample, tolerated_bytes=50 * MIB).freedom is Freedom.NOT_YET
+
+
+def test_a_desktop_may_go_on_drawing() -> None:
+    """Nor does what it needs more than before keep the device back."""
+    browser = DeviceProcess(pid=7, memory_bytes=3_000 * MIB, graphics_only=True)
+    drawn_on = a_sample(processes=(browser,), memory_used_bytes=3_100 * MIB)
+    assert judge(drawn_on).freedom is Freedom.FREE
+    stuck = a_sample(processes=(browser,), memory_used_bytes=9_000 * MIB)
+    assert "5.86 GiB are still in use" in judge(stuck).reason
+
+
+def test_unknown_processes_leave_room_for_no_cuda_context() -> None:
+    """Memory is then the only evidence, and a bare context takes less than what is usual."""
+    context = a_sample(processes=None, memory_used_bytes=300 * MIB)
+    assert "by which process" in judge(context).reason
+    assert judge(context, baseline=290 * MIB).freedom is Freedom.FREE
+
+
+def test_removed_instance_is_free() -> None:
+    """None is removed while anything uses it."""
+    assert judge(a_sample(lost=True, removed=True, processes=None)).freedom is Freedom.FREE

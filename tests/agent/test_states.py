@@ -64,3 +64,17 @@ def test_own_lease_is_not_held_elsewhere() -> None:
 def test_other_pools_lease_stands_against_it() -> None:
     """Two pools on one host never share a device."""
     assert not state(held_elsewhere=frozenset({"GPU-1"})).may_be_leased
+
+
+def test_desktop_does_not_stand_against_it() -> None:
+    """It is shown, and computes nothing."""
+    desktop = DeviceProcess(pid=8, memory_bytes=None, graphics_only=True)
+    assert state(foreign={"GPU-1": (desktop,)}).may_be_leased
+    assert not state(foreign={"GPU-1": (desktop, PROCESS)}).may_be_leased
+
+
+def test_unknown_foreign_use_is_said() -> None:
+    """The device may be leased, for where NVML never lists processes it always would be unknown."""
+    found = state(samples=sampled(processes=None))
+    assert found.may_be_leased
+    assert "goes unseen" in found.problem

@@ -11,6 +11,12 @@ def test_a_healthy_idle_device_may_be_leased():
     assert DeviceState().may_be_leased
 
 
+def test_a_desktop_keeps_no_device_back():
+    """What only draws is shown, and a lease may come on top."""
+    desktop = DeviceProcess(pid=7, memory_bytes=None, graphics_only=True)
+    assert DeviceState(foreign=(desktop,)).may_be_leased
+
+
 @pytest.mark.parametrize(
     "state",
     [

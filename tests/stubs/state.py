@@ -21,6 +21,7 @@ from .build import StubLibraries, build
 
 GPU_IS_LOST = 15
 LIBRARY_NOT_FOUND = 12
+NOT_SUPPORTED = 3
 UNKNOWN_ERROR = 999
 GIB = 2**30
 SWITCH = "switch"
@@ -37,9 +38,14 @@ class ProcessKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StubMig:
-    """A MIG instance. Contexts and processes add to `used_bytes`."""
+    """A MIG instance. Contexts and processes add to `used_bytes`.
+
+    Attributes:
+        slot: NVML's index of it: those that were removed leave holes.
+    """
 
     uuid: str
+    slot: int = 0
     name: str = "NVIDIA Stub A100-16GB MIG 1g.2gb"
     gpu_instance: int = 1
     compute_instance: int = 0
@@ -56,6 +62,7 @@ class StubGpu:
         numa_node: -1 is not known.
         cpus: As Linux writes CPU lists, "0-3,8"; "" is not known.
         error: NVML error code of each call on it; 0 is success.
+        processes_error: NVML error code of listing its processes.
         mig: Its instances; None is MIG mode off.
         xids: XIDs it has had; those added later become events.
     """
@@ -71,6 +78,7 @@ class StubGpu:
     numa_node: int = 0
     cpus: str = ""
     error: int = 0
+    processes_error: int = 0
     mig: tuple[StubMig, ...] | None = None
     ecc_uncorrected: int = 0
     retired_single: int = 0
@@ -136,12 +144,19 @@ class StubState:
         migs = tuple(
             StubMig(
                 uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{gpu}/{instance}')}",
+                slot=instance - 7,
                 gpu_instance=instance,
                 memory_bytes=memory_bytes,
             )
             for instance in range(7, 7 + instances)
         )
         return self.change(index, mig=migs)
+
+    def destroy(self, index: int, instance: int) -> Self:
+        """Remove a MIG instance; the others keep their slots."""
+        left = list(self.gpus[index].mig or ())
+        del left[instance]
+        return self.change(index, mig=tuple(left))
 
     def lose(self, index: int) -> Self:
         """Let a GPU fall off the bus: each call on it says that it is lost."""
@@ -250,6 +265,7 @@ def _gpu_lines(gpu: StubGpu) -> list[str]:
         numa=gpu.numa_node,
         cpus=gpu.cpus or _all_cpus(),
         error=gpu.error,
+        processes_error=gpu.processes_error,
         mig_mode=gpu.mig is not None,
         ecc=gpu.ecc_uncorrected,
         retired_single=gpu.retired_single,
@@ -268,6 +284,7 @@ def _mig_line(gpu: StubGpu, mig: StubMig) -> str:
         gpu=gpu.uuid,
         uuid=mig.uuid,
         name=mig.name,
+        slot=mig.slot,
         gpu_instance=mig.gpu_instance,
         compute_instance=mig.compute_instance,
         memory=mig.memory_bytes,

@@ -156,3 +156,18 @@ def test_dask_cuda_worker_computes_on_the_stubs(stub_state: StubState, tmp_path:
     """The command that people know starts here as well."""
     stub_state.with_gpus(1)
     assert _run(stub_state, tmp_path, WORKER) == "3"
+
+
+def test_a_struct_of_no_known_form_is_refused(stub_state: StubState, tmp_path: Path):
+    """As by the real library: a caller that forgets the version gets no answer."""
+    stub_state.with_gpus(1)
+    program = """
+import pynvml
+pynvml.nvmlInit()
+handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+print(pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2).total)
+memory = pynvml.c_nvmlMemory_v2_t()
+call = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetMemoryInfo_v2")
+print(call(handle, pynvml.byref(memory)))
+"""
+    assert _run(stub_state, tmp_path, program).split() == [str(16 * 2**30), "25"]

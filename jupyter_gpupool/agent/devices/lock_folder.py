@@ -24,7 +24,7 @@ def find_folder(folder: Path | None = None) -> Path:
     Raises:
         Unavailable: If it cannot be shared by all users.
     """
-    chosen = folder or _agreed()
+    chosen = folder or agreed_folder()
     if not os.path.lexists(chosen):
         _make(chosen)
     _check(chosen)
@@ -63,7 +63,7 @@ def open_if_there(path: Path) -> int | None:
     raise _cannot_open(path, "it is no plain file")
 
 
-def _agreed(usual: Path = _USUAL, fallback: Path = _FALLBACK) -> Path:
+def agreed_folder(usual: Path = _USUAL, fallback: Path = _FALLBACK) -> Path:
     """Decided by what every user sees alike, once the first of them has made the folder."""
     parent = usual.parent
     if usual.is_dir() or (parent.is_dir() and stat.S_IMODE(parent.stat().st_mode) == _EVERYONE):

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpupool.agent.devices.lock import DeviceHeldElsewhere, DeviceLocks, NotTheLock
-from jupyter_gpupool.agent.devices.lock_folder import find_folder
+from jupyter_gpupool.agent.devices.lock_folder import agreed_folder, find_folder
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.ids import DeviceUuid
 
 Pools = Callable[[], DeviceLocks]
 GPU = DeviceUuid("GPU-1")
 OTHER = DeviceUuid("GPU-2")
+NOBODY = 65534
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do so")
 
 
 def test_a_device_is_locked_by_one_pool_alone(pools: Pools):
@@ -183,3 +185,59 @@ def test_old_names_of_instances_stay_in_the_folder(pools: Pools, lock_folder: Pa
     """A slash in a UUID is no path."""
     pools().acquire(DeviceUuid("MIG-GPU-1/../../x"))
     assert len(list(lock_folder.iterdir())) == 1
+
+
+def test_a_lock_that_was_undone_is_taken_again(pools: Pools):
+    """A worker's code can unlock the file it has inherited."""
+    here, there = pools(), pools()
+    fcntl.flock(here.acquire(GPU), fcntl.LOCK_UN)
+    assert here.keep() == {}
+    assert there.is_held_elsewhere(GPU)
+
+
+def test_a_lock_file_that_was_removed_is_made_again(pools: Pools, lock_folder: Path):
+    """Others see the lock again, and the old file is let go of."""
+    here, there = pools(), pools()
+    here.acquire(GPU)
+    (lock_folder / GPU).unlink()
+    assert here.keep() == {}
+    assert there.is_held_elsewhere(GPU)
+    assert os.fstat(here.acquire(GPU)).st_nlink == 1
+
+
+def test_a_lock_that_another_pool_took_is_told(pools: Pools, lock_folder: Path):
+    """Both use the device then: somebody has to know."""
+    here, there = pools(), pools()
+    here.acquire(GPU)
+    (lock_folder / GPU).unlink()
+    there.acquire(GPU)
+    assert "was taken away" in str(here.keep()[GPU])
+
+
+def test_held_lock_files_never_look_old(pools: Pools, lock_folder: Path):
+    """Cleaners of temporary folders remove old files, held or not."""
+    here = pools()
+    here.acquire(GPU)
+    os.utime(lock_folder / GPU, (0, 0))
+    here.keep()
+    assert (lock_folder / GPU).stat().st_mtime > 0
+
+
+@root_only
+def test_root_takes_over_a_folder_that_somebody_made(tmp_path: Path):
+    """Its owner could rename root's locks away."""
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    find_folder(folder)
+    status = folder.stat()
+    assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (0, 0o1777)
+
+
+@root_only
+def test_root_makes_the_usual_folder_unless_the_other_is_in_use(tmp_path: Path):
+    """Where only root may make it, users' pools find it later, or root's finds theirs."""
+    usual, fallback = tmp_path / "usual", tmp_path / "fallback"
+    assert agreed_folder(usual, fallback) == usual
+    fallback.mkdir()
+    assert agreed_folder(usual, fallback) == fallback

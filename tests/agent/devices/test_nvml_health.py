@@ -1,9 +1,10 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from stubs.state import StubState
 
-from jupyter_gpupool.agent.devices.nvml import HEALTH_EVERY_S, NvmlDevices
+from jupyter_gpupool.agent.devices.nvml import HEALTH_EVERY_S, LIST_EVERY_S, NvmlDevices
 
 pytestmark = pytest.mark.stubs
 Open = Callable[[], NvmlDevices]
@@ -78,3 +79,49 @@ def test_an_xid_concerns_each_instance_of_its_gpu(gpus: StubState, open_nvml: Op
     devices = open_nvml()
     gpus.xid(0, 95)
     assert all("XID 95" in sample.problems[0] for sample in devices.sample())
+
+
+def test_an_xid_that_memory_tells_better_is_no_problem(gpus: StubState, open_nvml: Open):
+    """A row that was remapped, or a display that hung, leaves a GPU as good as new."""
+    gpus.with_gpus(1)
+    devices = open_nvml()
+    gpus.xid(0, 63).xid(0, 94).xid(0, 56)
+    assert devices.sample()[0].problems == ()
+
+
+def test_an_xid_names_the_way_out(gpus: StubState, open_nvml: Open):
+    """People need not look it up."""
+    gpus.with_gpus(1)
+    devices = open_nvml()
+    gpus.xid(0, 119)
+    assert "reset it with nvidia-smi" in devices.sample()[0].problems[0]
+
+
+@pytest.mark.parametrize("away_s", [1, LIST_EVERY_S])
+def test_a_reset_gpu_has_no_xids(gpus: StubState, open_nvml: Open, clock, away_s):
+    """However short it was away; the other one keeps its own."""
+    gpus.with_gpus(2)
+    devices = open_nvml()
+    gpus.xid(0, 119).xid(1, 48)
+    devices.sample()
+    gpus.lose(0)
+    clock.advance(away_s)
+    devices.sample()
+    gpus.find(0)
+    clock.advance(away_s)
+    devices.sample()
+    assert [len(sample.problems) for sample in devices.sample()] == [0, 1]
+    gpus.xid(0, 64)
+    assert len(devices.sample()[0].problems) == 1
+
+
+def test_the_next_agent_knows_the_xids_of_this_one(gpus: StubState, clock, tmp_path: Path):
+    """A restart of the agent heals no GPU."""
+    gpus.with_gpus(1)
+    first = NvmlDevices(clock, xid_record=tmp_path / "xids")
+    gpus.xid(0, 119)
+    first.sample()
+    first.close()
+    second = NvmlDevices(clock, xid_record=tmp_path / "xids")
+    assert "XID 119" in second.sample()[0].problems[0]
+    second.close()

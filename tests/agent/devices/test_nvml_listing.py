@@ -68,3 +68,40 @@ def test_a_new_instance_is_found_while_running(gpus: StubState, open_nvml: Open,
     samples = devices.sample()
     assert [sample.lost for sample in samples] == [False, False, True]
     assert "split" in samples[2].problems[0]
+
+
+def test_instances_behind_a_hole_are_found(gpus: StubState, open_nvml: Open):
+    """An instance that was removed does not hide those after it."""
+    gpus.with_gpus(1).split(0, instances=3).destroy(0, 1)
+    assert [device.uuid for device in open_nvml().list()] == [
+        instance.uuid for instance in gpus.gpus[0].mig
+    ]
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+def test_a_destroyed_instance_is_known_to_be_no_more(
+    gpus: StubState, open_nvml: Open, clock, instances
+):
+    """NVML works and lists its GPU: proof enough that nothing uses it."""
+    gpus.with_gpus(1).split(0, instances=instances)
+    devices, gone = open_nvml(), gpus.gpus[0].mig[0].uuid
+    gpus.destroy(0, 0)
+    clock.advance(LIST_EVERY_S)
+    [sample] = [one for one in devices.sample() if one.uuid == gone]
+    assert (sample.lost, sample.removed) == (True, True)
+
+
+def test_an_instance_of_a_lost_gpu_is_not_known_to_be_no_more(
+    gpus: StubState, open_nvml: Open, clock
+):
+    """Nobody can tell what is on it."""
+    gpus.with_gpus(2).split(0)
+    devices = open_nvml()
+    gpus.lose(0)
+    devices.sample()
+    clock.advance(LIST_EVERY_S)
+    assert [(s.lost, s.removed) for s in devices.sample()] == [
+        (False, False),
+        (True, False),
+        (True, False),
+    ]

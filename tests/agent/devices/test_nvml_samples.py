@@ -2,12 +2,13 @@ import os
 from collections.abc import Callable
 
 import pytest
-from stubs.state import GIB, ProcessKind, StubState
+from stubs.state import GIB, NOT_SUPPORTED, ProcessKind, StubState
 
 from jupyter_gpupool.agent.devices.nvml import NvmlDevices
 
 pytestmark = pytest.mark.stubs
 Open = Callable[[], NvmlDevices]
+NO_PERMISSION = 4
 ANOTHER_CONTAINERS_PID = 3_999_999_999
 
 
@@ -60,3 +61,11 @@ def test_a_process_in_two_lists_comes_once_and_computes(gpus: StubState, open_nv
         (12, True),
         (13, False),
     ]
+
+
+@pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION])
+def test_processes_that_nvml_cannot_list_are_unknown(gpus: StubState, open_nvml: Open, code):
+    """Nobody is not the same as not known, and all else is still said."""
+    gpus.with_gpus(1).change(0, processes_error=code)
+    (sample,) = open_nvml().sample()
+    assert (sample.processes, sample.lost, sample.memory_used_bytes) == (None, False, 0)

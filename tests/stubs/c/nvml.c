@@ -84,6 +84,7 @@ EXPORT const char *nvmlErrorString(int code) {
         case INSUFFICIENT_SIZE: return "Insufficient Size";
         case DRIVER_NOT_LOADED: return "Driver Not Loaded";
         case TIMEOUT: return "Timeout";
+        case VERSION_MISMATCH: return "Argument Version Mismatch";
         case GPU_IS_LOST: return "GPU is lost";
         default: return "Unknown Error";
     }
@@ -185,9 +186,13 @@ EXPORT int nvmlDeviceGetMaxMigDeviceCount(Handle *handle, unsigned *count) {
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(Handle *handle, unsigned index, Handle **mig) {
     RESOLVE(handle, target);
     if (target.mig || !target.gpu->mig_mode) return NOT_SUPPORTED;
-    if (index >= (unsigned)target.gpu->mig_count) return NOT_FOUND;
-    *mig = nvml_handle(target.gpu->migs[index].uuid);
-    return OK;
+    if (index >= MOST_MIGS) return INVALID_ARGUMENT;
+    for (int i = 0; i < target.gpu->mig_count; i++) {
+        if (target.gpu->migs[i].slot != index) continue;
+        *mig = nvml_handle(target.gpu->migs[i].uuid);
+        return OK;
+    }
+    return NOT_FOUND;
 }
 EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Handle *handle, Handle **gpu) {
     RESOLVE(handle, target);

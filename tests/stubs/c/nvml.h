@@ -14,6 +14,7 @@ enum {
     DRIVER_NOT_LOADED = 9,
     TIMEOUT = 10,
     GPU_IS_LOST = 15,
+    VERSION_MISMATCH = 25,
 };
 
 /* A handle names its device for good: a changed order of the GPUs leaves it valid. */

@@ -6,6 +6,8 @@
 
 #define MOST_CONTEXTS 512
 #define NO_INSTANCE 0xffffffffu
+/* NVML tells the forms of a struct apart by what callers write in here. */
+#define VERSION(type, number) ((unsigned)(sizeof(type) | ((number) << 24)))
 
 typedef struct { unsigned gpu, memory; } Utilization;
 typedef struct { u64 total, free, used; } Memory;
@@ -49,6 +51,7 @@ EXPORT int nvmlDeviceGetMemoryInfo(Handle *handle, Memory *memory) {
 }
 EXPORT int nvmlDeviceGetMemoryInfo_v2(Handle *handle, MemoryV2 *memory) {
     Memory plain;
+    if (memory->version != VERSION(MemoryV2, 2)) return VERSION_MISMATCH;
     int failed = nvmlDeviceGetMemoryInfo(handle, &plain);
     if (failed) return failed;
     memory->total = plain.total;
@@ -73,6 +76,7 @@ EXPORT int nvmlDeviceGetTemperature(Handle *handle, int sensor, unsigned *temper
 }
 EXPORT int nvmlDeviceGetTemperatureV(Handle *handle, TemperatureV1 *temperature) {
     RESOLVE(handle, target);
+    if (temperature->version != VERSION(TemperatureV1, 1)) return VERSION_MISMATCH;
     if (target.mig || temperature->sensor) return INVALID_ARGUMENT;
     temperature->temperature = (int)target.gpu->temperature;
     return OK;
@@ -98,6 +102,7 @@ static int list_processes(Handle *handle, char kind, unsigned *count, ProcessInf
     const Mig *mig = no_mig;
     unsigned room = out ? *count : 0, found = 0;
     RESOLVE(handle, target);
+    if (target.gpu->processes_error) return target.gpu->processes_error;
     for (int i = 0; i < target.state->process_count; i++) {
         const Process *process = &target.state->processes[i];
         if (process->kind != kind || !concerns(&target, process->device, &mig)) continue;

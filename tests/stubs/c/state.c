@@ -83,6 +83,7 @@ static void read_gpu(State *state, const Line *line) {
     gpu->numa = atoi(text_of(line, "numa"));
     gpu->bus = (unsigned)number_of(line, "bus");
     gpu->error = (int)number_of(line, "error");
+    gpu->processes_error = (int)number_of(line, "processes_error");
     gpu->mig_mode = (int)number_of(line, "mig_mode");
     gpu->ecc = number_of(line, "ecc");
     gpu->retired_single = (unsigned)number_of(line, "retired_single");
@@ -100,6 +101,7 @@ static void read_mig(State *state, const Line *line) {
     Mig *mig = &state->gpus[at].migs[state->gpus[at].mig_count++];
     copy(mig->uuid, sizeof mig->uuid, line, "uuid");
     copy(mig->name, sizeof mig->name, line, "name");
+    mig->slot = (unsigned)number_of(line, "slot");
     mig->gpu_instance = (unsigned)number_of(line, "gpu_instance");
     mig->compute_instance = (unsigned)number_of(line, "compute_instance");
     mig->memory = number_of(line, "memory");

@@ -19,6 +19,7 @@ typedef unsigned long long u64;
 typedef struct {
     char uuid[UUID_LENGTH];
     char name[UUID_LENGTH];
+    unsigned slot; /* its index among the instances of its GPU: there may be holes */
     unsigned gpu_instance;
     unsigned compute_instance;
     u64 memory;
@@ -37,6 +38,7 @@ typedef struct {
     char cpus[256];
     unsigned bus;
     int error; /* what each call on it returns; 0 is success */
+    int processes_error; /* what listing its processes returns */
     int mig_mode;
     int mig_count;
     Mig migs[MOST_MIGS];
