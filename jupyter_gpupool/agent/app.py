@@ -28,6 +28,7 @@ from .journal import open_journal
 from .link import Link, LinkTarget, check_url
 from .starting import DEFAULT_ENVIRONMENT
 from .state_folder import open_state_folder, read_host_id, take_lock
+from .users import UserRules, read_uid_min
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,18 @@ class AgentApp(JupyterApp):
         " Longer survives longer outages; shorter frees the GPUs of a pool that is gone for good."
         " Default: what the manager says, and an hour until it has said it.",
     ).tag(config=True)
+    run_claims_as_agent = Bool(
+        False,
+        help="Run claims for which the manager names no user as the agent's own user, even as root."
+        " On, whoever may claim is root on this host; an embedded pool turns it on, for its"
+        " only user is the one who started it. Default: off.",
+    ).tag(config=True)
+    allow_system_users = Bool(
+        False,
+        help="Let a root agent run claims as root and as accounts below UID_MIN of /etc/login.defs"
+        " (1000 if it does not say). On, an owner named like a service's account gets that"
+        " account's rights. Default: off.",
+    ).tag(config=True)
     stop_all_on_exit = Bool(
         False,
         help="End every claim here when the agent is told to exit. Off, they live on and the next"
@@ -148,7 +161,11 @@ class AgentApp(JupyterApp):
         "stop-all-on-exit": (
             {"AgentApp": {"stop_all_on_exit": True}},
             "End every claim here when the agent is told to exit.",
-        )
+        ),
+        "run-claims-as-agent": (
+            {"AgentApp": {"run_claims_as_agent": True}},
+            "Run claims without a user as the agent's own user, also if that is root.",
+        ),
     }
 
     def _log_level_default(self) -> int:
@@ -245,6 +262,11 @@ class AgentApp(JupyterApp):
                 idle_s=self.idle_sample_interval_s,
                 verify_within_s=self.verify_within_s,
                 tolerated_bytes=self.tolerated_bytes,
+            ),
+            users=UserRules(
+                run_claims_as_agent=self.run_claims_as_agent,
+                allow_system_users=self.allow_system_users,
+                uid_min=read_uid_min(),
             ),
             memory_share_bytes=int(memory_bytes * self.host_memory_share / max(1, devices)),
         )

@@ -133,7 +133,7 @@ class CarryOut:
         if seen.stage in GOING:
             return
         try:
-            prepared = prepare(seen, wanted, self._parts)
+            prepared = await prepare(seen, wanted, self._parts)
             self._parts.table.put(prepared.seen)
             process = await fork(prepared, self._parts)
         except PoolError as error:

@@ -42,6 +42,7 @@ from .seen import Seen, Stage
 from .state_folder import StateFolder
 from .stopping import LOOK, send, wait_for_end
 from .table import Table
+from .users import UserRules, Users
 from .wanted import NOTHING, Wanted, is_news, wanted_of
 from .zygotes import Zygotes
 
@@ -63,6 +64,7 @@ class HostSettings:
     facts: HostFacts
     pace: Pace
     memory_share_bytes: int
+    users: UserRules
     interpreter: Path = Path(sys.executable)
 
 
@@ -111,6 +113,7 @@ class HostAgent:
             groups=ControlGroups(host_id),
             locks=locks,
             devices=DeviceWatch(devices, locks, table, self._settings.pace),
+            users=Users(self._settings.users),
             zygotes=Zygotes(
                 interpreter=self._settings.interpreter,
                 log_folder=folder.logs,
@@ -155,6 +158,7 @@ class HostAgent:
         await self._parts.socket.close()
         await self._parts.zygotes.close()
         self._parts.processes.close()
+        self._parts.users.close()
         self._parts.groups.tidy()
         self._devices.close()
 

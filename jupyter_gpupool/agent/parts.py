@@ -15,6 +15,7 @@ from .records import Records
 from .seen import Seen
 from .state_folder import StateFolder
 from .table import Table
+from .users import Users
 from .zygotes import Zygotes
 
 
@@ -30,6 +31,7 @@ class Parts:
     groups: ControlGroups
     locks: DeviceLocks
     devices: DeviceWatch
+    users: Users
     zygotes: Zygotes
     processes: ProcessWatch
     socket: ChildSocket

@@ -17,7 +17,6 @@ from .launching import launch_of, memory_limit_bytes
 from .parts import Parts
 from .procfs import ProcessId
 from .seen import Seen
-from .users import identity_of
 from .wanted import WantedProcess
 from .zygotes import Identity
 
@@ -34,14 +33,14 @@ class Prepared:
     identity: Identity | None
 
 
-def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
+async def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
     """Check that the process can run here, and write down that it is about to.
 
     Raises:
         PoolError: If it cannot.
     """
     _check_environment(wanted)
-    identity = identity_of(wanted.claim.os_user)
+    identity = await parts.users.identity_of(wanted.claim.os_user)
     device = _device_of(wanted, parts)
     uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
     seen = replace(seen, uid=uid)

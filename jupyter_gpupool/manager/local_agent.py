@@ -42,7 +42,8 @@ class AgentCommand:
         """Its command line, which holds no secret."""
         simulated = [] if self.simulated is None else [f"--simulated={self.simulated}"]
         own = ["-m", "jupyter_gpupool.agent", f"--join={self.url}", f"--state={self.state}"]
-        return [sys.executable, *own, *simulated]
+        # An embedded pool is its user's own, and that user may be root.
+        return [sys.executable, *own, "--run-claims-as-agent", *simulated]
 
 
 class LocalAgent:

@@ -68,7 +68,8 @@ class RunningPool:
     def spawn_agent(self, **environment: str) -> Process:
         """Start an agent's process and come back at once."""
         options = (f"--join={self.url}", f"--state={self.agent_state}")
-        more = (*self.devices.agent_options(), *self.setup.agent_options)
+        users = f"--AgentApp.run_claims_as_agent={self.setup.os_user is None}"
+        more = (users, *self.devices.agent_options(), *self.setup.agent_options)
         command = ["-m", "jupyter_gpupool.agent", *options, *more]
         environment = {"GPUPOOL_TOKEN": self._agent_token(), **environment}
         return self._launcher.spawn("agent", command, {**self.devices.environment(), **environment})
