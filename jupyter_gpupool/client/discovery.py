@@ -8,24 +8,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from jupyter_gpupool.pool.errors import BadRequest, NotAuthenticated, NotFound
+from jupyter_gpupool.protocol.runtime_file import RuntimeFile, runtime_file_name
 
 from .address import PoolAddress, Source
 from .private_file import read_private
+from .this_host import ThisHost, started_at
 
 URL = "GPUPOOL_URL"
 TOKEN = "GPUPOOL_TOKEN"  # noqa: S105 - a variable's name
 TOKEN_FILE = "GPUPOOL_TOKEN_FILE"  # noqa: S105 - a variable's name
 CA = "GPUPOOL_CA"
-RUNTIME_FILE_NAME = "gpupool.json"
-
-
-class _RuntimeFile(BaseModel):
-    url: str
-    token: str
-    manager_pid: int
 
 
 def find(environ: Mapping[str, str] | None = None) -> PoolAddress | None:
@@ -52,7 +45,10 @@ def from_environment(environ: Mapping[str, str]) -> PoolAddress | None:
 
 
 def from_runtime_file(path: Path) -> PoolAddress | None:
-    """The embedded pool that runs, or None if there is no file, or one of a manager now dead.
+    """The embedded pool that runs here, or None: no file, or one of a manager that is gone.
+
+    A file of another host, another boot or another user's manager is none of ours: nothing is
+    ever sent to where it points.
 
     Raises:
         NotAllowed: If the file is another's or open to others.
@@ -63,8 +59,8 @@ def from_runtime_file(path: Path) -> PoolAddress | None:
         return None
     # What cannot be read was written by nobody we know: a pool that is started replaces it.
     with contextlib.suppress(ValueError, BadRequest):
-        said = _RuntimeFile.model_validate_json(text)
-        if is_alive(said.manager_pid):
+        said = RuntimeFile.model_validate_json(text)
+        if ThisHost.read().runs(said):
             return PoolAddress(
                 url=said.url,
                 token=said.token,
@@ -75,19 +71,15 @@ def from_runtime_file(path: Path) -> PoolAddress | None:
 
 
 def runtime_file() -> Path:
-    """Where this user's embedded manager says how it is reached."""
+    """Where this user's embedded manager on this host says how it is reached."""
     from jupyter_core.paths import jupyter_runtime_dir  # noqa: PLC0415 - keeps import time low
 
-    return Path(jupyter_runtime_dir()) / RUNTIME_FILE_NAME
+    return Path(jupyter_runtime_dir()) / runtime_file_name(ThisHost.read().mark)
 
 
 def is_alive(pid: int) -> bool:
     """Whether a process of this number runs; a zombie does not."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return fields.rpartition(")")[2].split()[0] not in ("Z", "X")
+    return started_at(pid) is not None
 
 
 def _token(environ: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
 """Builders for tests of the client: addresses, answers, a manager's end of the wire."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from jupyter_gpupool.client.address import PoolAddress
+from jupyter_gpupool.client.this_host import ThisHost, started_at
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
 
@@ -50,13 +52,28 @@ def event() -> Callable[..., str]:
 
 
 @pytest.fixture
-def runtime_file(tmp_path: Path) -> Callable[..., Path]:
+def said_by_us() -> dict[str, Any]:
+    """What a manager would say of itself that is this very process."""
+    host = ThisHost.read()
+    return {
+        "url": "http://127.0.0.1:9",
+        "token": "gpt_secret",
+        "manager_pid": os.getpid(),
+        "manager_started": started_at(os.getpid()),
+        "host": host.mark,
+        "boot_id": host.boot_id,
+        "uid": host.uid,
+        "started": NOW.isoformat(),
+    }
+
+
+@pytest.fixture
+def runtime_file(tmp_path: Path, said_by_us: dict[str, Any]) -> Callable[..., Path]:
     """Write a runtime file."""
 
-    def write(pid: int, *, mode: int = 0o600) -> Path:
+    def write(*, mode: int = 0o600, **changes: Any) -> Path:
         path = tmp_path / "gpupool.json"
-        said = {"url": "http://127.0.0.1:9", "token": "gpt_secret", "manager_pid": pid}
-        path.write_text(json.dumps(said))
+        path.write_text(json.dumps({**said_by_us, **changes}))
         path.chmod(mode)
         return path
 

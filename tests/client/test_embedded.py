@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,11 +82,12 @@ def test_missing_libraries_are_named(plan: EmbeddedPlan, monkeypatch: pytest.Mon
         find_or_start(plan)
 
 
-def test_port_of_somebody_else_is_not_taken_for_a_manager(plan: EmbeddedPlan) -> None:
-    """A stale file whose pid lives again, and whose port nobody has: a pool is started."""
+def test_port_of_somebody_else_is_not_taken_for_a_manager(
+    plan: EmbeddedPlan, said_by_us: dict[str, Any]
+) -> None:
+    """A manager that lives, and whose port nobody has: a pool is started."""
     plan.runtime_file.parent.mkdir(mode=0o700)
-    stale = {"url": "http://127.0.0.1:9", "token": "old", "manager_pid": os.getpid()}
-    plan.runtime_file.write_text(json.dumps(stale))
+    plan.runtime_file.write_text(json.dumps(said_by_us))
     plan.runtime_file.chmod(0o600)
     assert find_or_start(plan).manager_pid != os.getpid()
 
