@@ -11,8 +11,10 @@ import click
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.following import Following, Listener
+from jupyter_gpupool.notebook.giving_back import give_back
 from jupyter_gpupool.notebook.opening import Opening, lost
 from jupyter_gpupool.notebook.terms import body_of
+from jupyter_gpupool.notebook.voice import Voice
 from jupyter_gpupool.pool.errors import ClaimLost
 from jupyter_gpupool.pool.units import parse_duration
 from jupyter_gpupool.protocol.api import ClaimView
@@ -46,7 +48,7 @@ def hold(
     except ClaimLost:
         raise
     except BaseException:
-        released = pool.background.run(lambda _say: pool.client.release(view.id))
+        released = asyncio.run(give_back(pool, view))
         _to_stderr(f"Claim {released.name} is {released.phase}.")
         raise
     raise lost(view.name, reason)
@@ -54,7 +56,7 @@ def hold(
 
 async def _end_of(pool: Pool, view: ClaimView) -> str:
     ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    listener = Listener(changed=lambda _view: None, ended=ended.set_result)
+    listener = Listener(changed=Voice().warn, ended=ended.set_result)
     following = Following(pool, view, listener)
     following.start()
     try:

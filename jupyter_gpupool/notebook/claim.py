@@ -53,7 +53,7 @@ def claim(
             hint="An asynchronous claim waits when it is awaited.",
         )
     cluster = ClaimCluster(
-        Opening(pool or current_pool(), body=body),
+        Opening(_pool(pool, asynchronous=asynchronous), body=body),
         timeout_s=None if timeout is None else _seconds(timeout),
         asynchronous=asynchronous,
         quiet=quiet,
@@ -80,10 +80,9 @@ def attach(
     Raises:
         PoolError: NotFound if you hold no such claim, ClaimLost if it ends while it is waited for.
     """
-    pool = pool or current_pool()
-    view = _found(pool, claim) if isinstance(claim, str) else claim
+    pool = _pool(pool, asynchronous=asynchronous)
     cluster = ClaimCluster(
-        Opening(pool, view=view),
+        Opening(pool, name_or_id=claim) if isinstance(claim, str) else Opening(pool, view=claim),
         release_on_close=release_on_close,
         asynchronous=asynchronous,
         quiet=quiet,
@@ -105,8 +104,9 @@ def status(*, pool: Pool | None = None) -> StatusView:
     return pool.background.run(lambda _say: pool.client.status())
 
 
-def _found(pool: Pool, name_or_id: str) -> ClaimView:
-    return pool.background.run(lambda _say: pool.client.find_claim(name_or_id))
+def _pool(pool: Pool | None, *, asynchronous: bool) -> Pool | None:
+    # Finding it may take seconds: on a running loop that is left to the moment it is awaited.
+    return pool if pool is not None or asynchronous else current_pool()
 
 
 def _seconds(duration: Duration) -> float:

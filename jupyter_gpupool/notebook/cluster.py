@@ -9,7 +9,6 @@ that the pool may end a claim: then its clients are told instead of hanging.
 
 import asyncio
 import contextlib
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,14 @@ from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError, Unavaila
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
-from .clients import end_clients
+from .arrivals import Arrivals
+from .clients import EndsByItself, end_clients, fail_results
 from .following import Following, Listener
 from .giving_back import give_back, give_back_at_exit
 from .greeting import Greeting
 from .opening import Opened, Opening, lost
 from .security import ClaimSecurity
+from .voice import Voice
 from .workers import adapted, granted, planned, scaled
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _WARM_WITHIN_S = 0.5
 _NOT_RUNNING = (Status.closed, Status.closing, Status.failed)
 
 
-class ClaimCluster(Cluster):
+class ClaimCluster(EndsByItself, Cluster):
     """The workers of one claim, and the scheduler that is theirs alone.
 
     Sets of workers, by name (a worker is named for its lease):
@@ -46,7 +47,6 @@ class ClaimCluster(Cluster):
         observed: What is registered with its scheduler.
 
     Attributes:
-        pool: The pool it comes from.
         release_on_close: Whether `close` gives the claim back.
     """
 
@@ -61,10 +61,12 @@ class ClaimCluster(Cluster):
         quiet: bool = False,
     ) -> None:
         self._opening = opening
-        self.pool: Pool = opening.pool
         self.release_on_close = release_on_close
         self._timeout_s = timeout_s
+        self._voice = Voice(quiet=quiet)
+        self._arrivals = Arrivals()
         self._lost: ClaimLost | None = None
+        self.is_over = asyncio.Event()
         self._security: ClaimSecurity | None = None
         self._dashboard_url: str | None = None
         self._following: Following | None = None
@@ -75,14 +77,18 @@ class ClaimCluster(Cluster):
             asynchronous=asynchronous,
             loop=loop,
             quiet=quiet,
-            name=_name(opening),
+            name=opening.name,
             scheduler_sync_interval="30s",
         )
         self._starting = asyncio.Lock()
-        self._changed = asyncio.Condition()
         if not self.called_from_running_loop:
             self._loop_runner.start()
         self._opening.reachable = self._is_reachable
+
+    @property
+    def pool(self) -> "Pool":
+        """The pool it comes from."""
+        return self._opening.pool
 
     @property
     def claim_id(self) -> str:
@@ -123,7 +129,12 @@ class ClaimCluster(Cluster):
 
     def request(self) -> None:
         """Ask for the claim without waiting for it; blocking callers only."""
-        self._is_requested(self.pool.background.run(lambda _say: self._opening.request()))
+        try:
+            self._is_requested(self.pool.background.run(lambda _say: self._opening.request()))
+        except BaseException:
+            self._abandon()
+            self._loop_runner.stop()
+            raise
 
     def wait_until_running(self, timeout_s: float | None = None) -> None:
         """Wait until the claim runs and its scheduler is reached; blocking callers only.
@@ -139,7 +150,7 @@ class ClaimCluster(Cluster):
         run = self.pool.background.run
         try:
             self.request()
-            opened = run(lambda say: self._opening.wait(say, limit_s), self._say)
+            opened = run(lambda say: self._opening.wait(say, limit_s), self._voice.say)
             self.sync(self._connect, opened)
         except BaseException:
             run(lambda _say: self._opening.give_up("its client could not connect"))
@@ -153,10 +164,11 @@ class ClaimCluster(Cluster):
             if self.status == Status.running:
                 return
             self._check_open()
+            await self._opening.find_pool()
             bridge = self.pool.background.bridge
             try:
                 opened = await bridge(
-                    lambda say: self._opening.wait(say, self._timeout_s), self._say
+                    lambda say: self._opening.wait(say, self._timeout_s), self._voice.say
                 )
                 self._is_requested(opened.view)
                 await self._connect(opened)
@@ -195,6 +207,7 @@ class ClaimCluster(Cluster):
         await super()._start()
         self._warming = asyncio.ensure_future(greeted.warm_workers())
         listener = Listener(changed=self._has_changed, ended=self._has_ended)
+        self._voice.warn(opened.view)
         self._following = Following(self.pool, opened.view, listener)
         self._following.start()
 
@@ -248,14 +261,11 @@ class ClaimCluster(Cluster):
         self._check_open()
         if self.status != Status.running:
             await self._start()
-        try:
-            async with asyncio.timeout(timeout), self._changed:
-                await self._changed.wait_for(lambda: self._has_workers(n_workers))
-        except TimeoutError:
+        if not await self._arrivals.wait_until(lambda: self._has_workers(n_workers), timeout):
             raise Unavailable(
                 f"Only {len(self.observed)} of {n_workers} workers came within {timeout} s.",
                 hint="See why: jupyter gpupool claims",
-            ) from None
+            )
         self._check_open()
 
     def _has_workers(self, count: int) -> bool:
@@ -263,14 +273,7 @@ class ClaimCluster(Cluster):
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
         super()._update_worker_status(op, msg)
-        self._tell_waiters()
-
-    def _tell_waiters(self) -> None:
-        async def tell() -> None:
-            async with self._changed:
-                self._changed.notify_all()
-
-        self._telling = asyncio.ensure_future(tell())
+        self._arrivals.tell()
 
     # How it ends
 
@@ -297,7 +300,7 @@ class ClaimCluster(Cluster):
             if exc_type is None:
                 raise
             # The error that is under way already matters more.
-            self._say(str(error))
+            self._voice.say(str(error))
 
     async def __aexit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
         try:
@@ -305,14 +308,14 @@ class ClaimCluster(Cluster):
         except PoolError as error:
             if exc_type is None:
                 raise
-            self._say(str(error))
+            self._voice.say(str(error))
 
     async def _close(self) -> None:
         if self.status in _NOT_RUNNING:
             return
         self.status = Status.closing
         release = asyncio.ensure_future(self._release())
-        await self._hang_up(None)
+        await self._hang_up()
         await release
 
     async def _release(self) -> None:
@@ -322,22 +325,23 @@ class ClaimCluster(Cluster):
             finally:
                 self._is_settled()
 
-    async def _hang_up(self, error: ClaimLost | None) -> None:
+    async def _hang_up(self) -> None:
         """Close everything on our side, whatever state the other side is in."""
         if self._following is not None:
             self._following.stop()
         if self._warming is not None:
             await asyncio.wait([self._warming], timeout=_WARM_WITHIN_S)
             self._warming.cancel()
-        await end_clients(self, error)
+        await end_clients(self)
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(_HANG_UP_WITHIN_S):
                 await super()._close()
         self.status = Status.closed
-        self._tell_waiters()
+        self._arrivals.tell()
 
     def _has_changed(self, view: ClaimView) -> None:
         self._opening.view = view
+        self._voice.warn(view)
 
     def _has_ended(self, reason: str) -> None:
         self._on_loop(self._lose, reason)
@@ -347,10 +351,13 @@ class ClaimCluster(Cluster):
         if self.status in _NOT_RUNNING:
             return
         self._lost = lost(self.name, reason)
-        self._is_settled()
+        # First of all: a connection that breaks meanwhile would cancel them without a reason.
+        fail_results(self, self._lost)
         self.status = Status.closing
-        self._say(str(self._lost))
-        await self._hang_up(self._lost)
+        self.is_over.set()
+        self._is_settled()
+        self._voice.say(str(self._lost))
+        await self._hang_up()
 
     def _abandon(self) -> None:
         """It never ran, and what was asked for has been given up."""
@@ -371,16 +378,8 @@ class ClaimCluster(Cluster):
         if self.status in _NOT_RUNNING:
             raise Conflict(f"Claim {self.name} has been closed.", hint="Claim again to go on.")
 
-    def _say(self, text: str) -> None:
-        if not self.quiet:
-            sys.stderr.write(f"{text}\n")
-
     def __repr__(self) -> str:
         if self._lost is not None:
             return f"{type(self).__name__}({self.name!r}, lost: {self._lost.message})"
         text: str = super().__repr__()
         return text
-
-
-def _name(opening: Opening) -> str:
-    return "claim" if opening.view is None else opening.view.name

@@ -1,10 +1,14 @@
 """Gives a claim back, in bounded time, also when its Python is ending.
 
-Called by `cluster`, and at exit through `weakref.finalize`.
+Called by `cluster` and `opening`, and at exit through `weakref.finalize`. What a manager that does
+not answer has granted is given back in the background once it does.
 """
 
 import asyncio
+import atexit
+import contextlib
 import sys
+from collections.abc import Awaitable, Callable
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
@@ -12,6 +16,10 @@ from jupyter_gpupool.protocol.api import ClaimView
 
 _RELEASE_WITHIN_S = 5.0
 _AT_EXIT_WITHIN_S = 2.0
+_GO_ON_FOR_S = 60.0
+_TRY_AGAIN_AFTER_S = 1.0
+_unfinished: set[asyncio.Task[ClaimView | None]] = set()
+"""Kept here so that they live although nobody waits for them."""
 
 
 async def give_back(pool: Pool, view: ClaimView) -> ClaimView:
@@ -41,3 +49,53 @@ def give_back_at_exit(pool: Pool, view: ClaimView) -> None:
 async def _release(pool: Pool, view: ClaimView, within_s: float) -> ClaimView:
     async with asyncio.timeout(within_s):
         return await pool.client.release(view.id, patience_s=within_s / 2)
+
+
+def release_once_known(
+    pool: Pool, ask: Callable[[], Awaitable[ClaimView]], reason: str
+) -> "asyncio.Task[ClaimView | None]":
+    """Release a claim whose id only an answer tells that has not come yet.
+
+    On the background loop; goes on for a minute whether or not the task is waited for.
+
+    Args:
+        pool: Where it was asked for.
+        ask: Asks again for the same claim, so that it makes no second one.
+        reason: Kept with the claim.
+    """
+    task = asyncio.create_task(_release_known(pool, ask, reason), name="gpupool giving back")
+    if not _unfinished:
+        atexit.unregister(_finish)
+        atexit.register(_finish, pool)
+    _unfinished.add(task)
+    task.add_done_callback(_unfinished.discard)
+    return task
+
+
+async def _release_known(
+    pool: Pool, ask: Callable[[], Awaitable[ClaimView]], reason: str
+) -> ClaimView | None:
+    with contextlib.suppress(PoolError, TimeoutError):
+        async with asyncio.timeout(_GO_ON_FOR_S):
+            view = await _until_answered(ask)
+            return await _until_answered(lambda: pool.client.release(view.id, reason))
+    return None
+
+
+async def _until_answered(ask: Callable[[], Awaitable[ClaimView]]) -> ClaimView:
+    while True:
+        with contextlib.suppress(Unavailable):
+            return await ask()
+        await asyncio.sleep(_TRY_AGAIN_AFTER_S)
+
+
+def _finish(pool: Pool) -> None:
+    """A script often ends right after such an error: a last moment to be answered."""
+    if not _unfinished:
+        return
+
+    async def finish() -> None:
+        await asyncio.wait(tuple(_unfinished), timeout=_AT_EXIT_WITHIN_S)
+
+    with contextlib.suppress(RuntimeError):
+        pool.background.run(lambda _say: finish())

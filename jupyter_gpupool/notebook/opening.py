@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from jupyter_gpupool.client.background import Say
+from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.client.events import Notice, StreamState
 from jupyter_gpupool.client.http import new_key
-from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.client.pools import Pool, current_pool
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.errors import ClaimLost, PoolError, Unavailable
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.protocol.api import ClaimBody, ClaimView, ConnectionView, EventView
 
+from .giving_back import release_once_known
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 _SILENT_FOR_S = 2.0
 """A wait shorter than this is not worth a word."""
@@ -49,7 +52,7 @@ def lost(name: str, reason: str) -> ClaimLost:
 
 
 class Opening:
-    """One claim on its way to running.
+    """One claim on its way to running: a new one, one that is known, or one to be found.
 
     Attributes:
         view: The claim as last seen; None before it is requested.
@@ -57,15 +60,42 @@ class Opening:
     """
 
     def __init__(
-        self, pool: Pool, *, body: ClaimBody | None = None, view: ClaimView | None = None
+        self,
+        pool: Pool | None,
+        *,
+        body: ClaimBody | None = None,
+        view: ClaimView | None = None,
+        name_or_id: str = "",
     ) -> None:
-        assert (body is None) != (view is None), "either a new claim, or one that exists"
-        self.pool = pool
+        given = (body is not None, view is not None, bool(name_or_id))
+        assert sum(given) == 1, "either a new claim, or one that exists"
         self.view = view
         self.reachable: Callable[[ConnectionView], None] = _nobody
+        self._pool = pool
         self._body = body
+        self._name_or_id = name_or_id
         self._key = new_key()
         self._connection: ConnectionView | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """The pool it is asked of."""
+        assert self._pool is not None, "found before it is used"
+        return self._pool
+
+    @property
+    def name(self) -> str:
+        """What to call the claim as far as is known."""
+        return "claim" if self.view is None else self.view.name
+
+    async def find_pool(self) -> None:
+        """Find or start the pool if it was left open, off the caller's loop: it may take seconds.
+
+        Raises:
+            PoolError: If there is none and none can be started.
+        """
+        if self._pool is None:
+            self._pool = await asyncio.to_thread(current_pool)
 
     async def request(self) -> ClaimView:
         """Ask for the claim; a second time, or after an interrupt, it is still the same one."""
@@ -75,9 +105,10 @@ class Opening:
                 self.view = await asyncio.shield(asked)
             except asyncio.CancelledError:
                 # The manager may have granted it already: only its answer tells what to undo.
-                with contextlib.suppress(PoolError, TimeoutError):
-                    self.view = await asyncio.wait_for(asked, _GIVE_UP_WITHIN_S)
-                    await self.give_up("interrupted while it was being requested")
+                await self._undo(_after(asked, self._ask), "interrupted while it was requested")
+                raise
+            except Unanswered:
+                release_once_known(self.pool, self._ask, "its client had no answer")
                 raise
         return self.view
 
@@ -110,16 +141,23 @@ class Opening:
     async def give_up(self, reason: str) -> None:
         """Release what this opening asked for, if it is not over; a claim found stays as it is.
 
-        If the manager cannot be told, nothing more can be done.
+        A manager that does not answer soon is told in the background, once it does.
         """
-        if self._body is None or self.view is None or self.view.phase in _OVER:
+        view = self.view
+        if self._body is not None and view is not None and view.phase not in _OVER:
+            await self._undo(_known(view), reason)
+
+    async def _undo(self, ask: "Callable[[], Awaitable[ClaimView]]", reason: str) -> None:
+        if self._body is None:
             return
-        with contextlib.suppress(PoolError, TimeoutError):
-            async with asyncio.timeout(_GIVE_UP_WITHIN_S):
-                self.view = await self.pool.client.release(self.view.id, reason)
+        release = release_once_known(self.pool, ask, reason)
+        await asyncio.wait([release], timeout=_GIVE_UP_WITHIN_S)
+        if release.done():
+            self.view = release.result() or self.view
 
     async def _ask(self) -> ClaimView:
-        assert self._body is not None, "a claim that exists is not asked for"
+        if self._body is None:
+            return await self.pool.client.find_claim(self._name_or_id)
         return await self.pool.client.request_claim(self._body, key=self._key)
 
     async def _until_running(self, waiting: "_Waiting") -> Opened:
@@ -210,6 +248,24 @@ def _why(view: ClaimView) -> str:
 
 
 _PHASES = {EventKind(f"claim.{phase}"): phase for phase in Phase}
+
+
+def _after(
+    asked: "asyncio.Task[ClaimView]", again: "Callable[[], Awaitable[ClaimView]]"
+) -> "Callable[[], Awaitable[ClaimView]]":
+    """The answer under way; once that has come to nothing, another try."""
+
+    async def ask() -> ClaimView:
+        return await (again() if asked.done() and asked.exception() else asked)
+
+    return ask
+
+
+def _known(view: ClaimView) -> "Callable[[], Awaitable[ClaimView]]":
+    async def ask() -> ClaimView:
+        return view
+
+    return ask
 
 
 def _nobody(_connection: ConnectionView) -> None:

@@ -8,6 +8,7 @@ import pytest
 from distributed import Client
 
 from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.notebook import opening
 from jupyter_gpupool.notebook.claim import attach, claim, claims
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
@@ -133,6 +134,26 @@ def test_unknown_claim_cannot_be_attached(pool: Pool) -> None:
     """It says what was not found."""
     with pytest.raises(NotFound, match="no-such-claim"):
         attach("no-such-claim", pool=pool)
+
+
+async def test_pool_is_found_off_the_callers_loop(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starting one may take a second, in which a kernel must answer."""
+    threads: list[int] = []
+
+    def find() -> Pool:
+        threads.append(threading.get_ident())
+        return pool
+
+    monkeypatch.setattr(opening, "current_pool", find)
+    async with (
+        claim(1, asynchronous=True, name="found later") as cluster,
+        attach("found later", asynchronous=True) as again,
+    ):
+        assert again.claim_id == cluster.claim_id
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
 
 
 def test_claims_are_listed(pool: Pool) -> None:

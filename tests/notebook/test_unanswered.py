@@ -1,0 +1,117 @@
+"""A claim whose answer never came is given back, for nobody knows that it was granted."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from jupyter_gpupool.client.errors import Unanswered
+from jupyter_gpupool.notebook import giving_back
+from jupyter_gpupool.notebook.opening import Opening
+from jupyter_gpupool.notebook.terms import body_of
+from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.protocol.api import ClaimBody, ClaimView
+
+WITHIN_S = 5.0
+
+
+@dataclass
+class SlowManager:
+    """Grants at once, and answers only when it may: a client and a pool in one."""
+
+    view: ClaimView
+    failure: Unavailable
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    keys: list[str | None] = field(default_factory=list)
+
+    @property
+    def client(self) -> "SlowManager":
+        return self
+
+    async def request_claim(self, _body: ClaimBody, *, key: str | None = None) -> ClaimView:
+        self.keys.append(key)
+        if not self.answers.is_set():
+            raise self.failure
+        return self.view
+
+    async def release(self, _claim_id: str, _reason: str = "") -> ClaimView:
+        self.released.set()
+        return self.view
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> Callable[[Unavailable], SlowManager]:
+    monkeypatch.setattr(giving_back, "_TRY_AGAIN_AFTER_S", 0.01)
+    claim = {
+        **dict.fromkeys(("id", "name", "owner", "model", "reason"), "c-1"),
+        **dict.fromkeys(("phase_since", "created_at"), "2026-11-05T12:00:00Z"),
+        "phase": "running",
+        "priority": "interactive",
+        "seq": 1,
+    }
+    view = ClaimView.model_validate({**claim, "workers": {"min": 1, "max": 1}})
+    return lambda failure: SlowManager(view, failure)
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_goes_on() -> AsyncIterator[None]:
+    yield
+    for task in tuple(giving_back._unfinished):
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _opening(manager: Any) -> Opening:
+    return Opening(manager, body=body_of(1, {}))
+
+
+async def test_unanswered_request_is_given_back_once_it_is_answered(
+    manager: Callable[..., SlowManager],
+) -> None:
+    """With the same key, so that it is that claim and no second one."""
+    slow = manager(Unanswered("No answer."))
+    with pytest.raises(Unanswered):
+        await _opening(slow).request()
+    slow.answers.set()
+    await asyncio.wait_for(slow.released.wait(), WITHIN_S)
+    assert len(set(slow.keys)) == 1
+
+
+async def test_request_that_was_never_sent_is_let_be(manager: Callable[..., SlowManager]) -> None:
+    """Nobody was reached: there is nothing to undo."""
+    slow = manager(Unavailable("Nobody there."))
+    with pytest.raises(Unavailable):
+        await _opening(slow).request()
+    assert not giving_back._unfinished
+
+
+async def test_interrupted_request_is_given_back_however_late_its_answer(
+    manager: Callable[..., SlowManager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the manager is stopped: the interrupt returns, the release follows."""
+    monkeypatch.setattr("jupyter_gpupool.notebook.opening._GIVE_UP_WITHIN_S", 0.05)
+    slow = manager(Unanswered("No answer."))
+    slow.request_claim = _after_its_answers(slow)  # type: ignore[method-assign]
+    request = asyncio.create_task(_opening(slow).request())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert not slow.released.is_set()
+    slow.answers.set()
+    await asyncio.wait_for(slow.released.wait(), WITHIN_S)
+
+
+def _after_its_answers(slow: SlowManager) -> Any:
+    async def request_claim(_body: ClaimBody, *, key: str | None = None) -> ClaimView:
+        slow.keys.append(key)
+        await slow.answers.wait()
+        return slow.view
+
+    return request_claim
