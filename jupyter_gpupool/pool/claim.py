@@ -6,7 +6,7 @@ design: (phase, event) → one function named after both ends. Pure: time is pas
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, TypeVar
 
@@ -365,8 +365,3 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     **{(phase, happened.Rescaled): _arrow(happened.Rescaled, any_rescaled) for phase in _SCALABLE},
     **{(phase, happened.EndAsked): _arrow(happened.EndAsked, any_to_ending) for phase in _LIVE},
 }
-
-
-def remaining_life(claim: Claim, now: datetime) -> timedelta | None:
-    """How long until the claim ends by itself; None before its first grant."""
-    return None if claim.expires_at is None else claim.expires_at - now

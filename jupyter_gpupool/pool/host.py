@@ -44,11 +44,3 @@ class Host:
     devices: tuple[Device, ...] = ()
     states: tuple[tuple[DeviceUuid, DeviceState], ...] = ()
     problem: str = ""
-
-    def state_of(self, uuid: DeviceUuid) -> DeviceState:
-        """The agent's last word on one of its devices.
-
-        Raises:
-            KeyError: If the host has no such device.
-        """
-        return dict(self.states)[uuid]

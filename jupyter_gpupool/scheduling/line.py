@@ -16,7 +16,7 @@ class Line:
     """The claims that wait, in order. Those ahead keep what they could use from those behind."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._capacity = {d.uuid: d for host in snapshot.hosts for d in host.capacity}
+        self._capacity = {d.uuid: (h.id, d) for h in snapshot.hosts for d in h.capacity}
         self._accepted: dict[Terms, frozenset[DeviceUuid]] = {}
         self._waiting: Counter[Terms] = Counter()
         self._kept: frozenset[DeviceUuid] = frozenset()
@@ -52,6 +52,8 @@ class Line:
     def _accepts(self, terms: Terms) -> frozenset[DeviceUuid]:
         if terms not in self._accepted:
             self._accepted[terms] = frozenset(
-                uuid for uuid, device in self._capacity.items() if terms.accept(device)
+                uuid
+                for uuid, (host, device) in self._capacity.items()
+                if terms.accept(host, device)
             )
         return self._accepted[terms]

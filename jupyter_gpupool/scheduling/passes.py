@@ -18,23 +18,30 @@ from .snapshot import FreeDevice, Grant, HostView, Placed, Plan, Snapshot, Wait,
 def plan(snapshot: Snapshot) -> Plan:
     """Decide who gets what now, and tell everybody else why not."""
     hosts = sorted(snapshot.hosts, key=lambda host: host.id)
-    free = {host.id: sorted(host.free, key=lambda device: device.uuid) for host in hosts}
+    free = {h.id: sorted(h.free, key=lambda device: device.uuid) for h in hosts if h.can_start}
     line = Line(snapshot)
     grants: list[Grant] = []
     waits: list[Wait] = []
-    for want in sorted(snapshot.wants, key=lambda want: (want.since, want.claim_id)):
+    for asked in sorted(snapshot.wants, key=lambda want: (want.since, want.claim_id)):
+        want = _with_somewhere_left(asked, line)
         left = line.left(free)
         devices = place(want, left) if left else ()
-        granted = bool(devices) or (want.starts and want.minimum == 0 and bool(hosts))
-        if granted:
+        if devices:
             grants.append(_grant(want, devices, hosts))
             hosts = _with_scheduler(hosts, grants[-1].scheduler_host)
             free = _without(free, devices)
-        if not granted or (want.minimum == 0 and len(devices) < want.maximum):
+        if not devices or (want.minimum == 0 and len(devices) < want.maximum):
             waits.append(_wait(want, len(devices), left, line))
             if not waits[-1].never:
                 line.join(want)
     return Plan(grants=tuple(grants), waits=tuple(waits))
+
+
+def _with_somewhere_left(want: Want, line: Line) -> Want:
+    # A host where it failed is better than none: the fault may have been the claim's own.
+    if want.avoid and line.possible(want) < max(1, want.minimum):
+        return replace(want, avoid=frozenset())
+    return want
 
 
 def _grant(want: Want, devices: tuple[Placed, ...], hosts: Sequence[HostView]) -> Grant:
@@ -44,7 +51,7 @@ def _grant(want: Want, devices: tuple[Placed, ...], hosts: Sequence[HostView]) -
         claim_id=want.claim_id,
         scheduler_host=scheduler_host(want, devices, hosts),
         devices=devices,
-        reason=f"{what if devices else 'A scheduler without devices'} granted.",
+        reason=f"{what} granted.",
     )
 
 
@@ -65,9 +72,9 @@ def _wait(want: Want, got: int, left: Free, line: Line) -> Wait:
         reason = _never(want, possible)
         return Wait(claim_id=want.claim_id, place=ahead + 1, reason=reason, never=True)
     needed = want.minimum or want.maximum
-    missing = needed - (got or sum(want.accepts(d) for devices in left.values() for d in devices))
+    fitting = sum(want.accepts(host, d) for host, devices in left.items() for d in devices)
     start = f"{plural(ahead, 'claim')} ahead; waiting" if ahead else "Waiting"
-    what = f"{missing} of {_devices(want, needed)}" if needed else "a host to start on"
+    what = f"{needed - (got or fitting)} of {_devices(want, needed)}"
     return Wait(claim_id=want.claim_id, place=ahead + 1, reason=f"{start} for {what}.")
 
 

@@ -15,7 +15,9 @@ Free = Mapping[HostId, Sequence[FreeDevice]]
 
 def place(want: Want, free: Free) -> tuple[Placed, ...]:
     """Choose between `minimum` and `maximum` devices for `want`, or none if the gang is short."""
-    fitting = {host: [d for d in devices if want.accepts(d)] for host, devices in free.items()}
+    fitting = {
+        host: [d for d in devices if want.accepts(host, d)] for host, devices in free.items()
+    }
     count = min(want.maximum, sum(map(len, fitting.values())))
     if count == 0 or count < want.minimum:
         return ()
@@ -26,10 +28,11 @@ def scheduler_host(want: Want, devices: Sequence[Placed], hosts: Sequence[HostVi
     """Where its scheduler runs: where it is, else the least burdened durable host, else with it."""
     if want.scheduler_host is not None:
         return want.scheduler_host
-    durable = [host for host in hosts if host.durable]
+    durable = [host for host in hosts if host.durable and host.can_start]
     if durable:
-        return min(durable, key=lambda host: (host.schedulers, host.id)).id
-    return devices[0].host_id if devices else min(host.id for host in hosts)
+        burden = {host.id: (host.id in want.avoid, host.schedulers, host.id) for host in durable}
+        return min(burden, key=burden.__getitem__)
+    return devices[0].host_id
 
 
 def _fewest_hosts(fitting: Mapping[HostId, Sequence[FreeDevice]], count: int) -> list[Placed]:

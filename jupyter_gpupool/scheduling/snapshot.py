@@ -24,9 +24,10 @@ class HostView:
     """A connected host as a pass sees it.
 
     Attributes:
-        durable: It may hold schedulers.
+        durable: It is there to hold schedulers.
         schedulers: How many it holds.
         capacity: All its devices that are not lost, free or not: what could ever be granted.
+        can_start: It can start processes now; else it gets none, whatever is free.
     """
 
     id: HostId
@@ -34,6 +35,7 @@ class HostView:
     schedulers: int
     free: tuple[FreeDevice, ...]
     capacity: tuple[FreeDevice, ...]
+    can_start: bool = True
 
 
 class Terms(NamedTuple):
@@ -44,10 +46,12 @@ class Terms(NamedTuple):
 
     model: str
     gpu_memory_bytes: int
+    avoid: frozenset[HostId] = frozenset()
 
-    def accept(self, device: FreeDevice) -> bool:
-        """Whether this device fits."""
-        return self.model in device.model.lower() and device.memory_bytes >= self.gpu_memory_bytes
+    def accept(self, host: HostId, device: FreeDevice) -> bool:
+        """Whether this device of this host fits."""
+        fits = self.model in device.model.lower() and device.memory_bytes >= self.gpu_memory_bytes
+        return fits and host not in self.avoid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,7 @@ class Want:
         model: Substring of the model, lower case; "" is any.
         gpu_memory_bytes: Least memory a device.
         scheduler_host: Where its scheduler runs already, else None.
-        starts: It has not started: a grant, even one without devices, starts its scheduler.
+        avoid: Hosts on which a start of it failed; heeded as long as others could serve it.
         since: When it asked: its place in line.
     """
 
@@ -72,16 +76,16 @@ class Want:
     model: str = ""
     gpu_memory_bytes: int = 0
     scheduler_host: HostId | None = None
-    starts: bool = False
+    avoid: frozenset[HostId] = frozenset()
 
     @property
     def terms(self) -> Terms:
         """What a device must be for it."""
-        return Terms(self.model, self.gpu_memory_bytes)
+        return Terms(self.model, self.gpu_memory_bytes, self.avoid)
 
-    def accepts(self, device: FreeDevice) -> bool:
-        """Whether this device fits its terms."""
-        return self.terms.accept(device)
+    def accepts(self, host: HostId, device: FreeDevice) -> bool:
+        """Whether this device of this host fits its terms."""
+        return self.terms.accept(host, device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ def a_host() -> Callable[..., HostView]:
         memory_bytes: int = 40 * 2**30,
         durable: bool = False,
         schedulers: int = 0,
+        can_start: bool = True,
     ) -> HostView:
         capacity = tuple(
             FreeDevice(uuid=DeviceUuid(f"{name}-{n}"), model=model, memory_bytes=memory_bytes)
@@ -35,6 +36,7 @@ def a_host() -> Callable[..., HostView]:
             schedulers=schedulers,
             free=capacity if free is None else capacity[:free],
             capacity=capacity,
+            can_start=can_start,
         )
 
     return build
@@ -90,6 +92,7 @@ def _without(host: HostView, taken: set[DeviceUuid]) -> HostView:
         schedulers=host.schedulers,
         free=tuple(device for device in host.free if device.uuid not in taken),
         capacity=host.capacity,
+        can_start=host.can_start,
     )
 
 
@@ -109,4 +112,5 @@ def _left_of(want: Want, made: Plan) -> Want | None:
         model=want.model,
         gpu_memory_bytes=want.gpu_memory_bytes,
         scheduler_host=grants[0].scheduler_host,
+        avoid=want.avoid,
     )

@@ -105,9 +105,35 @@ def test_a_running_claim_keeps_its_scheduler(a_host, a_want):
     assert [grant.scheduler_host for grant in made.grants] == ["b"]
 
 
-def test_a_claim_without_a_minimum_starts_with_a_scheduler_alone(a_host, a_want):
-    """It starts at once, without devices, and waits for them as any other."""
-    snapshot = Snapshot(hosts=(a_host("a", 1, free=0),), wants=(a_want("c", 0, 1, starts=True),))
-    made = plan(snapshot)
-    assert [(grant.scheduler_host, grant.devices) for grant in made.grants] == [("a", ())]
-    assert made.grants[0].reason == "A scheduler without devices granted."
+def test_a_host_where_it_failed_is_left_to_others(a_host, a_want, granted):
+    """However well it fits: one broken host must not fail every claim."""
+    hosts = (a_host("bad", 1), a_host("good", 8))
+    made = plan(Snapshot(hosts=hosts, wants=(a_want("c", 1, avoid=frozenset({"bad"})),)))
+    assert granted(made) == {"c": ["good-0"]}
+
+
+def test_a_claim_waits_for_a_host_where_it_did_not_fail(a_host, a_want):
+    """As long as one could serve it, free or not."""
+    hosts = (a_host("bad", 1), a_host("good", 8, free=0))
+    made = plan(Snapshot(hosts=hosts, wants=(a_want("c", 1, avoid=frozenset({"bad"})),)))
+    assert made.grants == ()
+
+
+def test_a_host_where_it_failed_is_better_than_none(a_host, a_want, granted):
+    """The fault may have been the claim's own."""
+    want = a_want("c", 1, avoid=frozenset({"bad"}))
+    assert granted(plan(Snapshot(hosts=(a_host("bad", 1),), wants=(want,)))) == {"c": ["bad-0"]}
+
+
+def test_a_host_that_cannot_start_gets_nothing(a_host, a_want):
+    """Neither workers nor schedulers; its devices still count as the pool's."""
+    broken = a_host("broken", 1, durable=True, can_start=False)
+    made = plan(Snapshot(hosts=(broken,), wants=(a_want("c", 1),)))
+    assert (made.grants, made.waits[0].never) == ((), False)
+
+
+def test_a_scheduler_goes_where_no_start_failed(a_host, a_want):
+    """A broken durable host must not fail every claim either."""
+    hosts = (a_host("gpu", 1), a_host("bad", 0, durable=True), a_host("good", 0, durable=True))
+    want = a_want("c", 1, avoid=frozenset({"bad"}))
+    assert plan(Snapshot(hosts=hosts, wants=(want,))).grants[0].scheduler_host == "good"

@@ -1,10 +1,12 @@
 """Laws every plan keeps, whatever the pool and whoever asks."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gpupool.scheduling.passes import plan
-from jupyter_gpupool.scheduling.snapshot import Plan, Snapshot
+from jupyter_gpupool.scheduling.snapshot import Plan, Snapshot, Want
 
 MODELS = ("NVIDIA A100", "NVIDIA H100")
 
@@ -20,6 +22,7 @@ def snapshots(draw, a_host, a_want):
             model=draw(st.sampled_from(MODELS)),
             memory_bytes=draw(st.sampled_from((40, 80))) * 2**30,
             durable=draw(st.booleans()),
+            can_start=draw(st.sampled_from((True, True, False))),
         )
         for n, devices in enumerate(draw(st.lists(st.integers(0, 4), max_size=4)))
     )
@@ -28,20 +31,19 @@ def snapshots(draw, a_host, a_want):
 
 @st.composite
 def wants(draw, a_want):
-    """Claims that wait, start without a minimum, or run and want more."""
+    """Claims that wait, or run and want more."""
     built = []
     for n in range(draw(st.integers(0, 6))):
         minimum = draw(st.integers(0, 5))
-        starts = minimum > 0 or draw(st.booleans())
         built.append(
             a_want(
                 f"c{n}",
                 minimum,
-                draw(st.integers(max(minimum, 0 if starts else 1), 7)),
+                draw(st.integers(max(minimum, 1), 7)),
                 after_s=draw(st.integers(0, 3)),
                 model=draw(st.sampled_from(("", "a100", "h100"))),
                 gpu_memory_bytes=draw(st.sampled_from((0, 60))) * 2**30,
-                starts=starts,
+                avoid=draw(st.frozensets(st.sampled_from(("h0", "h1")))),
             )
         )
     return tuple(built)
@@ -67,11 +69,13 @@ def test_each_grant_is_within_its_bounds_and_terms(data, a_host, a_want):
     """A claim gets between its minimum and maximum, of devices that fit."""
     snapshot = data.draw(snapshots(a_host, a_want))
     asked = {want.claim_id: want for want in snapshot.wants}
-    device = {d.uuid: d for host in snapshot.hosts for d in host.capacity}
+    device = {d.uuid: (host.id, d) for host in snapshot.hosts for d in host.capacity}
+    can_start = {host.id for host in snapshot.hosts if host.can_start}
     for grant in plan(snapshot).grants:
-        want = asked[grant.claim_id]
+        want = _heeding(asked[grant.claim_id], snapshot)
+        assert {placed.host_id for placed in grant.devices} <= can_start
         assert want.minimum <= len(grant.devices) <= want.maximum
-        assert all(want.accepts(device[placed.device]) for placed in grant.devices)
+        assert all(want.accepts(*device[placed.device]) for placed in grant.devices)
 
 
 @LAWS
@@ -110,13 +114,13 @@ def test_everybody_has_an_answer(data, a_host, a_want):
 def test_a_place_is_never_ahead_of_ones_own_kind(data, a_host, a_want):
     """Among claims with the same terms that may start, places count up by one."""
     snapshot = data.draw(snapshots(a_host, a_want))
-    want = {one.claim_id: one for one in snapshot.wants}
+    want = {one.claim_id: _heeding(one, snapshot) for one in snapshot.wants}
     lines: dict[object, list[int]] = {}
     for wait in plan(snapshot).waits:
         if not wait.never:
             lines.setdefault(want[wait.claim_id].terms, []).append(wait.place)
     for terms, places in lines.items():
-        fits = any(terms.accept(d) for host in snapshot.hosts for d in host.capacity)
+        fits = any(terms.accept(host.id, d) for host in snapshot.hosts for d in host.capacity)
         assert places == sorted(places)
         assert len(set(places)) == len(places) or not fits
 
@@ -131,8 +135,16 @@ def test_no_device_is_idle_that_the_first_in_line_could_have(data, a_host, a_wan
     waiting = {wait.claim_id: wait for wait in made.waits if not wait.never}
     for want in after.wants:
         if want.claim_id in waiting and waiting[want.claim_id].place == 1:
-            left = sum(want.accepts(d) for host in after.hosts for d in host.free)
+            heeding = _heeding(want, after)
+            hosts = [host for host in after.hosts if host.can_start]
+            left = sum(heeding.accepts(host.id, d) for host in hosts for d in host.free)
             assert left < max(want.minimum, 1)
+
+
+def _heeding(want: Want, snapshot: Snapshot) -> Want:
+    """The want with its hosts to avoid, unless nothing but those could serve it."""
+    possible = sum(want.accepts(host.id, d) for host in snapshot.hosts for d in host.capacity)
+    return want if possible >= max(1, want.minimum) else replace(want, avoid=frozenset())
 
 
 def _answered(made: Plan) -> set[str]:
