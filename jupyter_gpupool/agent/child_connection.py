@@ -8,16 +8,22 @@ import asyncio
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from jupyter_gpupool.protocol.launch import Hello, Orders
+
+from .allowance import Allowance
 
 _READ_BYTES = 64 * 1024
 _MOST_DESCRIPTORS = 4
 _STRANGERS_LINE_BYTES = 64 * 1024
 _MEMBERS_LINE_BYTES = 4 * 1024 * 1024
 """A scheduler's state names each of its workers."""
+_MOST_LINES = 64
+_LINES_WITHIN_S = 0.1
+"""A child that says more waits: what it says is whole each time, so nothing gets old by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class ChildConnection:
         self._unsent = b""
         self._next: Orders | None = None
         self._is_open = True
+        self._lines = Allowance(most=_MOST_LINES, within_s=_LINES_WITHIN_S)
+        self._resume: asyncio.TimerHandle | None = None
         self.hello: Hello | None = None
         self.peer = _peer_of(connection)
         connection.setblocking(False)
@@ -71,6 +79,8 @@ class ChildConnection:
         if not self._is_open:
             return
         self._is_open = False
+        if self._resume is not None:
+            self._resume.cancel()
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
@@ -95,9 +105,24 @@ class ChildConnection:
         if not text or not is_sound or not self._pass_lines_on():
             self.close()
 
+    def _pause(self, now_s: float) -> None:
+        self._loop.remove_reader(self._socket)
+        self._resume = self._loop.call_later(self._lines.pause_s(now_s), self._read_again)
+
+    def _read_again(self) -> None:
+        self._resume = None
+        if not self._pass_lines_on():
+            self.close()
+        elif self._is_open and self._resume is None:
+            self._loop.add_reader(self._socket, self._read)
+
     def _pass_lines_on(self) -> bool:
         """Hand over whole lines; whether the connection is still worth keeping."""
         while self._is_open and (end := self._buffer.find(b"\n")) >= 0:
+            now_s = time.monotonic()
+            if not self._lines.take(now_s):
+                self._pause(now_s)
+                return True
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
             if len(line) > self._most_bytes():

@@ -12,6 +12,7 @@ from jupyter_gpupool.protocol.launch import Hello, SchedulerState, WorkerState, 
 
 ChildLine = Hello | SchedulerState | WorkerState
 _MOST_TEXT = 4096
+_HIGHEST_PORT = 65535
 
 
 def read_line(line: bytes) -> ChildLine:
@@ -41,6 +42,19 @@ def _fits(value: Any, wanted: Any) -> bool:
         return isinstance(value, tuple) and all(_fits(each, get_args(wanted)[0]) for each in value)
     if isinstance(value, bool) and wanted is not bool:
         return False
-    if isinstance(value, str) and len(value) > _MOST_TEXT:
+    if isinstance(value, str) and not _can_be_passed_on(value):
+        return False
+    if isinstance(value, int) and not 0 <= value <= _HIGHEST_PORT:
         return False
     return isinstance(value, wanted)
+
+
+def _can_be_passed_on(text: str) -> bool:
+    """Text ends in reports, records and databases; half a surrogate or a zero breaks those."""
+    if len(text) > _MOST_TEXT or "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -5,17 +5,19 @@ kernel's word on pid and uid, and strangers get little room and little time.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Hello, Orders, Role, SchedulerState, WorkerState
+from jupyter_gpupool.protocol.socket_path import reachable
 
+from .allowance import Allowance
 from .child_connection import ChildConnection
 from .child_lines import read_line
 
@@ -24,7 +26,7 @@ logger = logging.getLogger(__name__)
 _SAY_HELLO_WITHIN_S = 5.0
 _MOST_STRANGERS_A_USER = 64
 _BACKLOG = 256
-_LONGEST_PATH = 100
+_ACCEPT_AGAIN_S = 0.1
 
 Key = tuple[Role, str, str]
 
@@ -58,6 +60,8 @@ class ChildSocket:
         self._members: dict[Key, ChildConnection] = {}
         self._strangers: dict[ChildConnection, asyncio.TimerHandle] = {}
         self._listener: socket.socket | None = None
+        # Any local user can have itself turned away, as fast as it likes.
+        self._complaints = Allowance(most=10, within_s=60.0)
 
     async def start(self) -> None:
         """Listen.
@@ -105,7 +109,11 @@ class ChildSocket:
         assert self._listener is not None
         try:
             accepted, _ = self._listener.accept()
+        except BlockingIOError:
+            return
         except OSError:
+            # No descriptor is left, most likely: the connection waits, and would wake us at once.
+            self._pause_accepting()
             return
         connection = ChildConnection(accepted, heard=self._take_line, closed=self._take_close)
         crowd = Counter(stranger.peer.uid for stranger in self._strangers)
@@ -114,6 +122,16 @@ class ChildSocket:
         )
         if crowd[connection.peer.uid] >= _MOST_STRANGERS_A_USER:
             connection.close()
+
+    def _pause_accepting(self) -> None:
+        loop, listener = asyncio.get_running_loop(), self._listener
+        assert listener is not None
+        loop.remove_reader(listener)
+        loop.call_later(_ACCEPT_AGAIN_S, self._accept_again, listener)
+
+    def _accept_again(self, listener: socket.socket) -> None:
+        if self._listener is listener:
+            asyncio.get_running_loop().add_reader(listener, self._accept)
 
     def _take_line(self, connection: ChildConnection, line: bytes) -> None:
         message = read_line(line)
@@ -129,7 +147,8 @@ class ChildSocket:
     def _welcome(self, connection: ChildConnection, hello: Hello) -> None:
         peer = connection.peer
         if connection.hello is not None or not self._admit(hello, peer.pid, peer.uid):
-            logger.warning("Turned process %d of user %d away.", peer.pid, peer.uid)
+            if self._complaints.take(time.monotonic()):
+                logger.warning("Turned process %d of user %d away.", peer.pid, peer.uid)
             raise ValueError("not admitted")
         self._strangers.pop(connection).cancel()
         connection.hello = hello
@@ -160,20 +179,7 @@ def _key(hello: Hello) -> Key:
 
 def _bind(listener: socket.socket, path: Path) -> None:
     path.unlink(missing_ok=True)
-    with _short(path) as reachable:
-        listener.bind(reachable)
+    with reachable(str(path)) as short:
+        listener.bind(short)
     # Children of all users connect to a root agent; the folder's mode keeps others from listing.
     path.chmod(0o666 if os.geteuid() == 0 else 0o600)
-
-
-@contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """A socket's path must have at most 107 bytes; a longer one is reached through its folder."""
-    if len(os.fsencode(path)) <= _LONGEST_PATH:
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

@@ -7,18 +7,16 @@ a new agent learns all from it.
 
 import asyncio
 import contextlib
-import os
 import socket
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 from jupyter_gpupool.protocol.launch import Hello, Orders, SchedulerState, WorkerState, decode
+from jupyter_gpupool.protocol.socket_path import reachable
 
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 2.0
 _MOST_LINE_BYTES = 4 * 1024 * 1024
 _REFUSALS_BEFORE_GIVING_UP = 3
-_LONGEST_PATH = 100
 
 State = SchedulerState | WorkerState
 
@@ -131,22 +129,9 @@ async def _connect(path: str) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:
-        with _short(path) as reachable:
-            await asyncio.get_running_loop().sock_connect(connection, reachable)
+        with reachable(path) as short:
+            await asyncio.get_running_loop().sock_connect(connection, short)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-@contextlib.contextmanager
-def _short(path: str) -> Iterator[str]:
-    """A socket's path must have at most 107 bytes; a longer one is reached through its folder."""
-    if len(path) <= _LONGEST_PATH:
-        yield path
-        return
-    folder = os.open(Path(path).parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{Path(path).name}"
-    finally:
-        os.close(folder)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -52,6 +53,15 @@ class Agent:
     def _note(self, what, value):
         self.said.append((what, value))
         self._changed.set()
+
+    def all(self, what):
+        return [value for kind, value in self.said if kind == what]
+
+    async def until(self, holds):
+        async with asyncio.timeout(DEADLINE_S):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
 
     async def next(self, what):
         async with asyncio.timeout(DEADLINE_S):
@@ -318,3 +328,69 @@ async def test_folder_that_is_missing_is_said_in_a_sentence(tmp_path):
     agent = Agent(tmp_path / "nowhere" / "agent.sock")
     with pytest.raises(Unavailable, match="cannot listen on"):
         await agent.socket.start()
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b"], ids=["half a surrogate", "a zero"])
+async def test_text_that_no_report_can_hold_is_refused(agent, connect, text):
+    """One child's word must not keep its agent from speaking to the manager."""
+    child = await connect()
+    child.say(WORKER, WorkerState(registered=False, closing=text))
+    assert await child.ends()
+    assert not agent.all("heard")
+
+
+async def test_port_that_is_none_is_refused(agent, connect):
+    """A number too large for a port is no state of a scheduler."""
+    child = await connect()
+    child.say(SCHEDULER, SchedulerState(address="", dashboard_port=65536, workers=()))
+    assert await child.ends()
+    assert not agent.all("heard")
+
+
+async def test_chatty_child_is_heard_a_part_at_a_time(agent, connect):
+    """A child that says a thousand things at once has the agent for some, then others' turn is."""
+    child = await connect()
+    child.say(WORKER)
+    await child.hear()
+    states = [WorkerState(registered=bool(i % 2)) for i in range(300)]
+    child.say(*states)
+    await agent.next("heard")
+    assert len(agent.all("heard")) < 100
+    await agent.until(lambda: len(agent.all("heard")) == 300)
+
+
+async def test_turned_away_strangers_do_not_fill_the_log(agent, connect, caplog):
+    """Each stranger is turned away; only some are written about."""
+    agent.is_admitting = False
+    for _ in range(15):
+        child = await connect()
+        child.say(WORKER)
+        assert await child.is_turned_away()
+    assert len(caplog.messages) == 10
+
+
+async def test_no_descriptor_left_is_waited_out(agent, connect):
+    """A connection that cannot be taken is taken later, without being tried all the time."""
+    listener = Full(agent.socket._listener)
+    agent.socket._listener = listener
+    child = await connect()
+    child.say(WORKER)
+    await child.hear()
+    assert listener.tries == 2
+
+
+class Full:
+    """A listener in a process that has no descriptor left for the first that comes."""
+
+    def __init__(self, listener) -> None:
+        self.tries = 0
+        self._listener = listener
+
+    def accept(self):
+        self.tries += 1
+        if self.tries == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self._listener.accept()
+
+    def __getattr__(self, name):
+        return getattr(self._listener, name)
