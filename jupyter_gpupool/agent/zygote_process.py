@@ -4,44 +4,23 @@ Called by `zygotes`, which decides whose zygote it is and when another one is ne
 """
 
 import asyncio
+import contextlib
 import itertools
-import logging
 import os
+import signal
 import socket
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, Launch, Warm, decode
 
 from .launch_file import launch_file
-
-logger = logging.getLogger(__name__)
+from .zygote_start import ZygoteCommand, start
 
 _MOST_BYTES = 256 * 1024
-_LAST_LINES = 10
-_LAST_BYTES = 8192
-_MOST_LOG_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZygoteCommand:
-    """How a zygote is started.
-
-    Attributes:
-        user: Whom it runs as; None is the agent's own user.
-        environ: Its whole environment.
-    """
-
-    arguments: tuple[str, ...]
-    user: int | None
-    group: int | None
-    groups: tuple[int, ...]
-    environ: Mapping[str, str]
-    log: Path
+_DIES_WITHIN_S = 5.0
+"""A killed zygote hangs up when the kernel has taken it apart."""
 
 
 class NotSent(Unavailable):
@@ -54,6 +33,9 @@ class ZygoteProcess:
     Args:
         exited: Told of each child's end, after the `fork` that made it has returned.
         gone: Told once, when the zygote has hung up.
+
+    Raises:
+        Unavailable: If it cannot be started.
     """
 
     def __init__(
@@ -65,21 +47,22 @@ class ZygoteProcess:
     ) -> None:
         self._exited = exited
         self._gone = gone
-        self._log = command.log
         self._tickets = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Forked]] = {}
         self._fresh: dict[int, list[Exited]] = {}
         self._loop = asyncio.get_running_loop()
         self._warm: asyncio.Future[Warm] = self._loop.create_future()
+        self._ended = asyncio.Event()
         self._left_unread = False
         self.is_gone = False
-        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, ExitStack() as undo:
-            undo.enter_context(self._link)
-            self._process = _start(command, theirs)
-            undo.pop_all()
+        self.children: set[int] = set()
+        """Those it forked that live: when it goes, nobody tells how they end."""
+        started = start(command)
+        self._process, self._link, self._log = started.process, started.link, started.log
+        self._pidfd = started.pidfd
         self._link.setblocking(False)
         self._loop.add_reader(self._link, self._hear)
+        self._loop.add_reader(self._pidfd, self._reap)
 
     @property
     def pid(self) -> int:
@@ -105,7 +88,8 @@ class ZygoteProcess:
 
         Raises:
             NotSent: If the zygote was gone already.
-            Unavailable: If there is no child: the zygote could not fork, died or hangs.
+            Unavailable: If there is no child: the zygote could not fork, died or hangs. A child
+                it may have forked unheard ends by itself, for it waits for its pid to be told.
         """
         ticket = next(self._tickets)
         answer: asyncio.Future[Forked] = self._loop.create_future()
@@ -116,10 +100,10 @@ class ZygoteProcess:
                 if lock_fd is not None:
                     given["lock"] = lock_fd
                 await self._send(_numbered(request, ticket, tuple(given)), tuple(given.values()))
-            forked = await asyncio.wait_for(answer, deadline_s)
-        except TimeoutError:
-            self.kill()
-            raise self._unavailable(f"did not answer within {deadline_s:.0f} s") from None
+            forked = await self._answered(answer, deadline_s)
+        except asyncio.CancelledError:
+            self._disown(answer)
+            raise
         finally:
             self._waiting.pop(ticket, None)
         if forked.pid is None:
@@ -127,15 +111,47 @@ class ZygoteProcess:
         self._loop.call_soon(self._tell_held, forked.pid)
         return forked.pid
 
+    async def _answered(self, answer: asyncio.Future[Forked], deadline_s: float) -> Forked:
+        await asyncio.wait([answer], timeout=deadline_s)
+        if answer.done():
+            return answer.result()
+        # Its answer may be on the way: all it said is read before it counts as silent.
+        self._process.kill()
+        await asyncio.wait([answer], timeout=_DIES_WITHIN_S)
+        if not self.is_gone:
+            self.hang_up()
+        if answer.done() and answer.exception() is None:
+            return answer.result()
+        raise self._unavailable(f"did not answer within {deadline_s:.0f} s")
+
+    def _disown(self, answer: asyncio.Future[Forked]) -> None:
+        """Nobody takes this answer: end the child it tells of, now or when it comes."""
+        if answer.done() and not answer.cancelled() and answer.exception() is None:
+            pid = answer.result().pid
+            if pid is not None:
+                self._kill_child(pid)
+                self._loop.call_soon(self._tell_held, pid)
+
     def hang_up(self) -> None:
         """Let it end by itself; its children live on."""
         if not self.is_gone:
             self._end()
 
     def kill(self) -> None:
-        """End it at once; its children live on."""
+        """End it at once, even one that is stopped; its children live on."""
         self._process.kill()
         self.hang_up()
+
+    async def ended(self, deadline_s: float) -> None:
+        """Wait until its process is gone, but no longer than that."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), deadline_s)
+
+    def _reap(self) -> None:
+        if self._process.poll() is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._ended.set()
 
     async def _send(self, line: bytes, descriptors: Sequence[int]) -> None:
         while not self.is_gone:
@@ -168,9 +184,12 @@ class ZygoteProcess:
             return
         except OSError:
             line = b""
-        if not line:
+        if line:
+            self._take(line)
+        else:
             self._end()
-            return
+
+    def _take(self, line: bytes) -> None:
         message = decode(line)
         if isinstance(message, Forked):
             self._take_answer(message)
@@ -181,15 +200,24 @@ class ZygoteProcess:
 
     def _take_answer(self, forked: Forked) -> None:
         answer = self._waiting.get(forked.ticket)
+        if forked.pid is not None:
+            self.children.add(forked.pid)
         if answer is not None and not answer.done():
             if forked.pid is not None:
                 self._fresh[forked.pid] = []
             answer.set_result(forked)
         elif forked.pid is not None:
             # Whoever asked for it has gone: nobody would ever look after this process.
-            os.kill(forked.pid, 9)
+            self._kill_child(forked.pid)
+
+    def _kill_child(self, pid: int) -> None:
+        # One whose end was told is reaped, and its pid may be another's by now.
+        if pid in self.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _take_end(self, end: Exited) -> None:
+        self.children.discard(end.pid)
         if end.pid in self._fresh:
             self._fresh[end.pid].append(end)
         else:
@@ -202,6 +230,7 @@ class ZygoteProcess:
     def _end(self) -> None:
         self.is_gone = True
         self._loop.remove_reader(self._link)
+        self._take_what_is_left()
         self._link.close()
         gone = self._unavailable("is gone")
         self._fail_waiting(gone)
@@ -209,8 +238,13 @@ class ZygoteProcess:
             self._warm.set_exception(gone)
             # Nobody may be waiting for it, which is no reason to complain.
             self._warm.exception()
-        self._loop.run_in_executor(None, self._process.wait)
         self._gone()
+
+    def _take_what_is_left(self) -> None:
+        """What it said before the end counts: a child that was told of has been let go."""
+        with contextlib.suppress(OSError):
+            while line := self._link.recv(_MOST_BYTES):
+                self._take(line)
 
     def _fail_waiting(self, gone: Unavailable) -> None:
         """It reads one request, answers, reads the next: only the first can have been read."""
@@ -221,7 +255,7 @@ class ZygoteProcess:
             answer.set_exception(_not_sent() if is_unread else gone)
 
     def _unavailable(self, what: str) -> Unavailable:
-        last = last_lines(self._log)
+        last = self._log.last_lines()
         return Unavailable(
             f"The zygote of this host {what}.", hint=f"Its last lines: {last}" if last else ""
         )
@@ -229,17 +263,6 @@ class ZygoteProcess:
 
 def _not_sent() -> NotSent:
     return NotSent("The zygote of this host is gone.", hint="Try again.")
-
-
-def last_lines(log: Path) -> str:
-    """The end of a log, as one text; "" if there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _LAST_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.splitlines()[-_LAST_LINES:])
 
 
 def _numbered(request: Fork, ticket: int, names: tuple[str, ...]) -> bytes:
@@ -250,32 +273,3 @@ def _numbered(request: Fork, ticket: int, names: tuple[str, ...]) -> bytes:
         groups=request.groups,
         descriptors=names,
     ).encode()
-
-
-def _start(command: ZygoteCommand, link: socket.socket) -> subprocess.Popen[bytes]:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    log = os.open(command.log, flags, 0o600)
-    try:
-        if os.fstat(log).st_size > _MOST_LOG_BYTES:
-            os.ftruncate(log, 0)
-        return subprocess.Popen(  # noqa: S603 - the interpreter is the admin's
-            [*command.arguments, str(link.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(link.fileno(),),
-            env=dict(command.environ),
-            cwd="/",
-            # The terminal's Ctrl-C is for the agent alone.
-            start_new_session=True,
-            user=command.user,
-            group=command.group,
-            extra_groups=command.groups if command.user is not None else None,
-        )
-    except OSError as error:
-        raise Unavailable(
-            f"The zygote of this host cannot be started: {error.strerror}.",
-            hint=f"Check that {command.arguments[0]} exists and may be run.",
-        ) from error
-    finally:
-        os.close(log)

@@ -8,9 +8,8 @@ zygote that runs as that user, for loading a user's files is running that user's
 import asyncio
 import logging
 import os
-import pwd
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Fork, Launch, Warm
 
 from .trusted_paths import first_untrusted, look_at
-from .zygote_process import NotSent, ZygoteCommand, ZygoteProcess
+from .zygote_process import NotSent, ZygoteProcess
+from .zygote_start import ZygoteCommand
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +26,15 @@ _WARM_WITHIN_S = 60.0
 _FORK_WITHIN_S = 10.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
+_ENDS_WITHIN_S = 2.0
+_IDLE_KEPT_S = 300.0
+"""A user's own zygote holds 150 MB: it goes when its user has had nothing for that long."""
 _SECRET = "GPUPOOL_TOKEN"  # noqa: S105 - the name of it
-_SHARED = ("PATH", "LANG", "LC_", "LD_", "TZ", "TMPDIR", "CUDA", "NVIDIA", "GPUPOOL_", "DASK_")
+_LIBRARIES = "LD_LIBRARY_PATH"
+_SHARED = ("PATH", "LANG", "LC_", _LIBRARIES, "TZ", "TMPDIR", "CUDA", "NVIDIA", "GPUPOOL_", "DASK_")
 """What of root's environment users' processes may see, by prefix."""
+_NO_HOME = {"HOME": "/nonexistent"}
+"""For a zygote of many users: root's own configuration is for none of them."""
 _TUNED = {
     # As dask's own Nanny starts its workers; read by the C library when a process starts.
     "MALLOC_TRIM_THRESHOLD_": "65536",
@@ -48,15 +54,31 @@ class Identity:
 
 @dataclass(slots=True)
 class _Slot:
-    """One user's place for a zygote, through deaths."""
+    """One user's place for a zygote, through deaths.
 
-    key: int
+    Attributes:
+        identity: Whose it is; None for the agent's own user, or for all.
+        idle: Set while nothing of its user's is left.
+    """
+
+    identity: Identity | None
     process: ZygoteProcess | None = None
     starting: asyncio.Task[Warm] | None = None
     warm: Warm | None = None
     pause_s: float = 0.0
     retry: asyncio.TimerHandle | None = None
-    identity: Identity | None = field(default=None)
+    idle: asyncio.TimerHandle | None = None
+
+    @property
+    def user(self) -> int:
+        """Whom it runs as."""
+        return os.geteuid() if self.identity is None else self.identity.uid
+
+    def forget_timers(self) -> None:
+        """Nothing more is to happen to it by itself."""
+        for timer in (self.retry, self.idle):
+            if timer is not None:
+                timer.cancel()
 
 
 class Zygotes:
@@ -75,7 +97,7 @@ class Zygotes:
         self._interpreter = interpreter
         self._log_folder = log_folder
         self._exited = exited
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[Identity | None, _Slot] = {}
         self._is_closed = False
         self._untrusted: Path | None = None
         self._is_looked_at = False
@@ -87,6 +109,7 @@ class Zygotes:
             Unavailable: If there can be none; the message holds its last lines.
         """
         slot = await self._slot_for(identity)
+        self._note_use(slot)
         if slot.process is not None and slot.warm is not None and not slot.process.is_gone:
             return slot.warm
         if slot.starting is None:
@@ -129,15 +152,16 @@ class Zygotes:
         )
 
     async def close(self) -> None:
-        """Let the zygotes end. Their children live on."""
+        """End the zygotes, those that hang as well: they hold nothing. Their children live on."""
         self._is_closed = True
         for slot in self._slots.values():
-            if slot.retry is not None:
-                slot.retry.cancel()
+            slot.forget_timers()
             if slot.starting is not None:
                 slot.starting.cancel()
             if slot.process is not None:
-                slot.process.hang_up()
+                slot.process.kill()
+        ended = (s.process.ended(_ENDS_WITHIN_S) for s in self._slots.values() if s.process)
+        await asyncio.gather(*ended)
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -154,8 +178,31 @@ class Zygotes:
                 hint="Run the agent as root, or claim as the agent's own user.",
             )
         shared = uid == own or await self._may_share()
-        key = own if shared else uid
-        return self._slots.setdefault(key, _Slot(key, identity=None if shared else identity))
+        # Further groups are part of it: a user who was given one gets a new zygote.
+        whose = None if shared else identity
+        return self._slots.setdefault(whose, _Slot(whose))
+
+    def _note_use(self, slot: _Slot) -> None:
+        if slot.identity is None:
+            return
+        if slot.idle is not None:
+            slot.idle.cancel()
+        slot.idle = asyncio.get_running_loop().call_later(_IDLE_KEPT_S, self._drop_idle, slot)
+
+    def _drop_idle(self, slot: _Slot) -> None:
+        """Let a user's own zygote go; one with children stays, to tell how they end."""
+        if slot.starting is not None or (slot.process is not None and slot.process.children):
+            self._note_use(slot)
+            return
+        del self._slots[slot.identity]
+        slot.forget_timers()
+        if slot.process is not None:
+            slot.process.kill()
+
+    def _note_exit(self, slot: _Slot, pid: int, status: int) -> None:
+        # Counted from the last of its children's ends.
+        self._note_use(slot)
+        self._exited(pid, status)
 
     async def _may_share(self) -> bool:
         if not self._is_looked_at:
@@ -172,7 +219,9 @@ class Zygotes:
         try:
             slot.warm = None
             slot.process = ZygoteProcess(
-                self._command(slot), exited=self._exited, gone=partial(self._replace, slot)
+                self._command(slot),
+                exited=partial(self._note_exit, slot),
+                gone=partial(self._replace, slot),
             )
             slot.warm = await slot.process.warm(_WARM_WITHIN_S)
             slot.pause_s = 0.0
@@ -182,9 +231,13 @@ class Zygotes:
 
     def _replace(self, slot: _Slot) -> None:
         """A zygote has died: have another one, later each time it dies before it was warm."""
-        if self._is_closed:
+        if self._is_closed or self._slots.get(slot.identity) is not slot:
             return
-        logger.warning("The zygote of user %d has ended; starting another one.", slot.key)
+        if slot.identity is not None:
+            # Its user may never come again; whoever forks next starts another one.
+            logger.warning("The zygote of user %d has ended.", slot.user)
+            return
+        logger.warning("The zygote of user %d has ended; starting another one.", slot.user)
         slot.pause_s = min(max(slot.pause_s * 2, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
         slot.retry = asyncio.get_running_loop().call_later(slot.pause_s, self._retry, slot)
 
@@ -212,15 +265,15 @@ class Zygotes:
             groups=() if identity is None else identity.groups,
             environ={
                 **_environ(os.environ, shared=os.geteuid() == 0),
-                **({} if identity is None else _names_of(identity.uid)),
+                **(_NO_HOME if isolated else {}),
                 **_TUNED,
             },
-            log=self._log_folder / f"zygote-{slot.key}.log",
+            log=self._log_folder / f"zygote-{slot.user}.log",
         )
 
 
 def _first_untrusted(interpreter: Path) -> Path | None:
-    return first_untrusted(look_at(interpreter))
+    return first_untrusted(look_at(interpreter, os.environ.get(_LIBRARIES, "")))
 
 
 def _environ(environ: Mapping[str, str], *, shared: bool) -> dict[str, str]:
@@ -231,17 +284,12 @@ def _environ(environ: Mapping[str, str], *, shared: bool) -> dict[str, str]:
     }
 
 
-def _names_of(uid: int) -> dict[str, str]:
-    try:
-        user = pwd.getpwuid(uid)
-    except KeyError:
-        return {"HOME": "/"}
-    return {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
-
-
 def _request(slot: _Slot, identity: Identity | None) -> Fork:
     """What the zygote is asked for; the zygote process numbers it and names its descriptors."""
-    become = None if identity is None or slot.identity is not None else identity
+    become = None if slot.identity is not None else identity
+    if become is None and os.geteuid() == 0 and slot.identity is None:
+        # The zygote of many users has no name and no home, not even its own user's.
+        become = Identity(0, os.getegid(), tuple(os.getgroups()))
     return Fork(
         ticket=0,
         uid=None if become is None else become.uid,

@@ -1,7 +1,8 @@
 """From the fork to the first line of a scheduler or worker: what a child does to be on its own.
 
 Called by `zygote` in the child. The order is the point: it lets go of the zygote's descriptors,
-then becomes its user, and only then reads its launch, which holds secrets.
+waits until the agent knows of it, becomes its user, and only then reads its launch, which holds
+secrets.
 """
 
 import contextlib
@@ -24,8 +25,13 @@ from .problems import CannotStart
 _LARGEST_LAUNCH_BYTES = 4 * 1024 * 1024
 
 
-def live(request: Fork, descriptors: Mapping[str, int]) -> int:
+def live(request: Fork, descriptors: Mapping[str, int], *, held: int) -> int:
     """Become what the launch says and run until it ends.
+
+    Args:
+        request: Whom to become.
+        descriptors: What was handed over, by name.
+        held: Readable once the agent knows of this process.
 
     Returns:
         The exit code.
@@ -33,11 +39,14 @@ def live(request: Fork, descriptors: Mapping[str, int]) -> int:
     os.setsid()
     os.umask(0o077)
     _take_default_signals()
-    _keep_only(descriptors)
+    _keep_only(descriptors, held)
+    if not _is_let_go(held):
+        return 1
     role = "process"
     try:
         if request.uid is not None:
             identity.become(request.uid, request.gid, request.groups)
+        identity.gain_nothing()
         launch = _read_launch(descriptors["launch"])
         role = launch.role
         _settle(launch)
@@ -61,14 +70,22 @@ def _take_default_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _keep_only(descriptors: Mapping[str, int]) -> None:
+def _is_let_go(held: int) -> bool:
+    """Wait for the zygote's word; its death instead of a word means that nobody knows of this."""
+    try:
+        return os.read(held, 1) != b""
+    finally:
+        os.close(held)
+
+
+def _keep_only(descriptors: Mapping[str, int], held: int) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     log = descriptors.get("log", nothing)
     os.dup2(nothing, 0)
     for stream in (1, 2):
         os.dup2(log, stream)
     kept = {descriptors[name] for name in ("launch", "lock") if name in descriptors}
-    _close_all_but({0, 1, 2} | kept)
+    _close_all_but({0, 1, 2, held} | kept)
 
 
 def _close_all_but(kept: Collection[int]) -> None:
@@ -94,9 +111,6 @@ def _settle(launch: Launch) -> None:
     warming.name_process(f"gpupool-{launch.role}")
     threads.allow(launch.env)
     os.environ.update(launch.env)
-    os.environ["GPUPOOL_CLAIM"] = launch.claim_id
-    if launch.lease_id:
-        os.environ["GPUPOOL_LEASE"] = launch.lease_id
     # Every child inherits the zygote's state of both, and would draw the same numbers.
     random.seed()
     np.random.seed()  # noqa: NPY002 - the global one is what has to be reseeded

@@ -1,6 +1,6 @@
-"""Becomes the claim's user for good: after this no way leads back to root.
+"""Becomes the claim's user for good: after this no way leads back to root, nor to any other right.
 
-Called by `child` between the fork and reading the launch.
+Called by `child` between the fork and reading the launch; `zygote` takes its user's name only.
 """
 
 import contextlib
@@ -16,9 +16,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 
 def become(uid: int, gid: int | None, groups: tuple[int, ...]) -> None:
-    """Take on a user, its group and its further groups, and give up gaining any right again.
-
-    Sets the variables that name the user as well: the zygote's are another's.
+    """Take on a user, its group, its further groups and its name: the zygote's are another's.
 
     Raises:
         CannotStart: If this process may not become that user.
@@ -27,9 +25,24 @@ def become(uid: int, gid: int | None, groups: tuple[int, ...]) -> None:
         _switch(uid, uid if gid is None else gid, groups)
         # The kernel hides a process that changed its user from that user; its own tools need it.
         _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
-        os.environ.update(_names_of(uid))
-    if uid != 0 and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+    take_name(uid)
+
+
+def gain_nothing() -> None:
+    """Give up gaining any right by running a set-uid program, whoever this process is.
+
+    A process of root's could not be ended by an agent that is not root, and would keep its device.
+
+    Raises:
+        CannotStart: If the kernel does not do it.
+    """
+    if os.getuid() != 0 and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise CannotStart("the kernel refused no_new_privs.")
+
+
+def take_name(uid: int) -> None:
+    """Set the variables that name a user and their home."""
+    os.environ.update(_names_of(uid))
 
 
 def _names_of(uid: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, decode
 
-from . import warming
+from . import identity, warming
 
 _MOST_BYTES = 256 * 1024
 _MOST_DESCRIPTORS = 8
@@ -25,11 +25,14 @@ def main(argv: list[str]) -> int:
     """Warm up, say so, and fork until the agent hangs up."""
     link = socket.socket(fileno=int(argv[1]))
     warming.name_process("gpupool-zygote")
+    if "HOME" not in os.environ:
+        # The agent knows whose process this is; what that user is called is known here.
+        identity.take_name(os.geteuid())
     environment = dict(os.environ)
     try:
         link.send(warming.warm_up(environment).encode())
         Zygote(link).serve()
-    except BrokenPipeError:
+    except (BrokenPipeError, ConnectionResetError):
         pass
     return 0
 
@@ -72,13 +75,32 @@ class Zygote:
                 return False
             request = decode(line)
             if isinstance(request, Fork):
-                self._link.send(self._fork(request, descriptors).encode())
+                self._serve(request, descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         return True
 
-    def _fork(self, request: Fork, descriptors: list[int]) -> Forked:
+    def _serve(self, request: Fork, descriptors: list[int]) -> None:
+        """Fork, tell the agent of the child, and only then let the child go on.
+
+        A child whose pid the agent never learns would run beside the one started in its place.
+        """
+        try:
+            held, let_go = os.pipe()
+        except OSError as error:
+            problem = f"no pipe for it: {error.strerror}"
+            self._link.send(Forked(ticket=request.ticket, pid=None, problem=problem).encode())
+            return
+        try:
+            self._link.send(self._fork(request, descriptors, held).encode())
+            os.write(let_go, b"\n")
+        finally:
+            os.close(held)
+            # Without a byte this is its end: it was told of to nobody.
+            os.close(let_go)
+
+    def _fork(self, request: Fork, descriptors: list[int], held: int) -> Forked:
         given = dict(zip(request.descriptors, descriptors, strict=False))
         if len(given) != len(request.descriptors):
             return Forked(
@@ -89,7 +111,7 @@ class Zygote:
         except OSError as error:
             return Forked(ticket=request.ticket, pid=None, problem=f"fork failed: {error.strerror}")
         if pid == 0:
-            _live(request, given)
+            _live(request, given, held)
         return Forked(ticket=request.ticket, pid=pid)
 
     def _reap(self) -> None:
@@ -103,14 +125,14 @@ class Zygote:
             self._link.send(Exited(pid=pid, status=os.waitstatus_to_exitcode(status)).encode())
 
 
-def _live(request: Fork, descriptors: dict[str, int]) -> NoReturn:
+def _live(request: Fork, descriptors: dict[str, int], held: int) -> NoReturn:
     """The child's whole life. It never returns into the zygote's loop."""
     # Imported by `warming`, and not above: numpy must be loaded after its threads are limited.
     from . import child  # noqa: PLC0415
 
     code = 1
     try:
-        code = child.live(request, descriptors)
+        code = child.live(request, descriptors, held=held)
     except BaseException:  # noqa: BLE001 - whatever it was, the child ends here
         traceback.print_exc()
     finally:

@@ -17,6 +17,11 @@ from jupyter_gpupool.protocol.launch import Launch, Role, Tls
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEADLINE_S = 20.0
+TELLS_WHO = "#!/bin/sh\necho $(id -u) $(id -g)\n"
+WARM_AT_ONCE = """#!/bin/bash
+printf '{"is": "Warm"}\\n' >&${@: -1}
+exec cat <&${@: -1}
+"""
 
 
 class Ends:
@@ -213,11 +218,86 @@ async def test_users_own_environment_gets_a_zygote_of_that_user(ends):
     shutil.rmtree(folder)
 
 
-def _a_users_python(folder: Path) -> Path:
+def _a_users_python(folder: Path, script: str = TELLS_WHO) -> Path:
     """An interpreter that tells whose process it is and ends."""
     folder.chmod(0o755)
     python = folder / "python"
-    python.write_text("#!/bin/sh\necho $(id -u) $(id -g)\n")
+    python.write_text(script)
     python.chmod(0o755)
     os.chown(python, 65534, 65534)
     return python
+
+
+async def test_last_lines_are_those_of_this_zygote_alone(ends, tmp_path):
+    """What earlier ones wrote is no reason of this one's; a reason is one line."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "first $$"\necho second\n')
+    python.chmod(0o755)
+    zygotes = Zygotes(interpreter=python, log_folder=tmp_path, exited=ends.note)
+    for _ in range(2):
+        with pytest.raises(Unavailable) as told:
+            await zygotes.warm(None)
+    await zygotes.close()
+    assert str(told.value).count("first") == 1
+    assert "| second" in str(told.value)
+
+
+async def test_stopped_zygote_does_not_hold_up_the_end(ends, tmp_path):
+    """Closing kills: a zygote that hangs is gone and reaped afterwards."""
+    zygotes = Zygotes(interpreter=Path(sys.executable), log_folder=tmp_path, exited=ends.note)
+    await zygotes.warm(None)
+    (pid,) = zygotes.pids
+    os.kill(pid, signal.SIGSTOP)
+    await zygotes.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_answer_that_comes_with_the_timeout_is_taken(zygotes, ends, tmp_path, monkeypatch):
+    """A child that a killed zygote has told of lives, and is the caller's."""
+    monkeypatch.setattr("jupyter_gpupool.agent.zygotes._FORK_WITHIN_S", 0.0)
+    await zygotes.warm(None)
+    outcome = await asyncio.gather(_fork(zygotes, tmp_path), return_exceptions=True)
+    told = [pid for pid in outcome if isinstance(pid, int)]
+    # Told of or not: nobody is left whom the caller does not know.
+    assert _of_session(tmp_path / "log") <= set(told)
+
+
+def _of_session(log: Path) -> set[int]:
+    """Processes that write to that log."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "fd" / "1").readlink() == log:
+                found.add(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' processes")
+async def test_users_own_zygote_goes_when_its_user_has_nothing_left(ends, monkeypatch):
+    """It is dropped some time after its last use, and not started again by itself."""
+    monkeypatch.setattr("jupyter_gpupool.agent.zygotes._IDLE_KEPT_S", 0.2)
+    folder = Path(tempfile.mkdtemp(prefix="gpupool-"))
+    python = _a_users_python(folder, WARM_AT_ONCE)
+    zygotes = Zygotes(interpreter=python, log_folder=folder, exited=ends.note)
+    await zygotes.warm(Identity(65534, 65534))
+    (pid,) = zygotes.pids
+    await _gone(pid)
+    assert zygotes.pids == ()
+    await zygotes.close()
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' processes")
+async def test_user_with_a_new_group_gets_a_new_zygote(ends):
+    """The groups of the first start are not kept for ever."""
+    folder = Path(tempfile.mkdtemp(prefix="gpupool-"))
+    python = _a_users_python(folder, WARM_AT_ONCE)
+    zygotes = Zygotes(interpreter=python, log_folder=folder, exited=ends.note)
+    await zygotes.warm(Identity(65534, 65534, (65534,)))
+    await zygotes.warm(Identity(65534, 65534, (65534, 12345)))
+    assert len(zygotes.pids) == 2
+    await zygotes.close()
+    shutil.rmtree(folder)

@@ -1,6 +1,7 @@
 """A child becomes its claim's user for good."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ pytestmark = [
 def _status(pid: int) -> dict[str, str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def _environ(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
 
 
 async def test_child_is_its_user_with_all_its_groups(host, claim):
@@ -53,3 +58,21 @@ async def test_root_zygote_stays_single_threaded_and_root(host, claim):
     await host.up(claim, "lease-a", identity=Identity(NOBODY, NOBODY))
     (zygote,) = host.zygotes.pids
     assert (_status(zygote)["Threads"].strip(), _status(zygote)["Uid"].split()[0]) == ("1", "0")
+
+
+async def test_roots_home_is_no_childs_and_no_zygotes(host, claim):
+    """What root keeps in its home, passwords in Dask's configuration too, reaches nobody."""
+    await host.up(claim, "lease-a", identity=Identity(NOBODY, NOBODY))
+    (zygote,) = host.zygotes.pids
+    assert b"HOME=/nonexistent\0" in _environ(zygote)
+
+
+async def test_roots_own_worker_has_its_own_home(host, claim):
+    """The zygote of many users has no home; each of its children has its user's."""
+
+    def home():
+        return os.environ["HOME"]
+
+    state = await host.up(claim, "lease-a")
+    async with Client(state.address, security=claim.security(), asynchronous=True) as client:
+        assert await client.submit(home) == pwd.getpwuid(0).pw_dir

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import socket
 
 import pytest
 from distributed import Client
@@ -11,6 +12,7 @@ from jupyter_gpupool.protocol.launch import Fork
 from jupyter_gpupool.runtime.zygote import Zygote
 
 REQUEST = Fork(ticket=7, uid=None, gid=None, groups=(), descriptors=("launch",))
+LOGGED = Fork(ticket=8, uid=None, gid=None, groups=(), descriptors=("log",))
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -31,13 +33,30 @@ def test_fork_that_fails_is_answered_with_the_reason(monkeypatch):
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
     monkeypatch.setattr("os.fork", fail)
-    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [3])
+    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [3], 4)
     assert (answer.ticket, answer.pid) == (7, None)
     assert answer.problem == "fork failed: Cannot allocate memory"
 
 
 def test_fork_without_its_descriptors_is_refused():
     """Descriptors that were lost on the way are no reason to fork a child that cannot live."""
-    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [])
+    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [], 4)
     assert answer.pid is None
     assert "descriptors" in answer.problem
+
+
+def test_child_whose_pid_is_told_to_nobody_ends_before_it_begins(tmp_path):
+    """A zygote that dies between the fork and its answer leaves nothing beside a second try."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.close()
+    log = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    zygote = object.__new__(Zygote)
+    zygote._link = theirs
+    with pytest.raises(BrokenPipeError):
+        zygote._serve(LOGGED, [log])
+    _, status = os.waitpid(-1, 0)
+    theirs.close()
+    assert os.waitstatus_to_exitcode(status) == 1
+    # Not even that its launch is missing: it read none.
+    assert os.pread(log, 10, 0) == b""
+    os.close(log)
