@@ -85,6 +85,11 @@ class AgentApp(JupyterApp):
         help="PEM file of the authority that signed the manager's certificate. Default: the"
         " system's authorities."
     ).tag(config=True)
+    allow_plain_http = Bool(
+        False,
+        help="Join a manager on another machine over http. On, whoever can listen on the network"
+        " between them reads the agent's token and every claim's keys. Default: off.",
+    ).tag(config=True)
     host_memory_share = Float(
         0.9,
         min=0.05,
@@ -162,6 +167,10 @@ class AgentApp(JupyterApp):
             {"AgentApp": {"stop_all_on_exit": True}},
             "End every claim here when the agent is told to exit.",
         ),
+        "allow-plain-http": (
+            {"AgentApp": {"allow_plain_http": True}},
+            "Join a manager on another machine without encryption.",
+        ),
         "run-claims-as-agent": (
             {"AgentApp": {"run_claims_as_agent": True}},
             "Run claims without a user as the agent's own user, also if that is root.",
@@ -224,7 +233,7 @@ class AgentApp(JupyterApp):
     def _target(self) -> LinkTarget:
         if not self.join_url:
             raise BadRequest("No pool to join.", field="join_url", hint="Give its --join URL.")
-        check_url(self.join_url)
+        check_url(self.join_url, allow_plain_http=self.allow_plain_http)
         return LinkTarget(url=self.join_url, token=self._take_token(), ca_file=self.ca_file)
 
     def _take_token(self) -> str:

@@ -9,6 +9,7 @@ import logging
 import random
 import ssl
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urlsplit, urlunsplit
@@ -18,10 +19,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAuthenticated
-from jupyter_gpupool.protocol.link import Desired, Joined, Refused, ToAgent
+from jupyter_gpupool.protocol.link import Desired, HostReport, Joined, Refused, ToAgent
 
 from .host import HostAgent
 from .host_facts import is_loopback
+from .sendable import sendable_report
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ class Link:
         self._orphan_after_s = orphan_after_s or ORPHAN_AFTER_S
         self._heard_at_s = time.monotonic()
         self._pause_s = _FIRST_PAUSE_S
+        self._is_in_touch = False
         self.has_joined = False
 
     async def run(self) -> None:
@@ -78,7 +81,7 @@ class Link:
             BadRequest: If its authority's certificate cannot be read.
         """
         url, tls = link_url(self._target.url), self._tls()
-        while time.monotonic() - self._heard_at_s < self._orphan_after_s:
+        while True:
             try:
                 await self._hold_connection(url, tls)
             except InvalidStatus as error:
@@ -86,6 +89,9 @@ class Link:
                 logger.warning("The manager answers %d.", error.response.status_code)
             except (OSError, TimeoutError, WebSocketException) as error:
                 logger.warning("No link to %s: %s", self._target.url, _one_line(error))
+            # After a try: an agent that was stopped for long has to look before it judges.
+            if time.monotonic() - self._heard_at_s >= self._orphan_after_s:
+                break
             await asyncio.sleep(self._next_pause_s())
         logger.warning("The manager has been away for %.0f s.", self._orphan_after_s)
 
@@ -104,14 +110,15 @@ class Link:
             proxy=None if is_here else True,
         )
         async with connection as socket:
+            self._is_in_touch = False
             self._host.begin_connection()
             self._host.news.set()
-            speaking = asyncio.create_task(self._speak(socket))
             try:
-                await self._listen(socket)
+                await _until_one_ends(self._speak(socket), self._listen(socket))
             finally:
-                speaking.cancel()
-                await asyncio.gather(speaking, return_exceptions=True)
+                if self._is_in_touch:
+                    # A manager with nothing to say is not away: that counts from here on.
+                    self._heard_at_s = time.monotonic()
 
     async def _speak(self, socket: ClientConnection) -> None:
         news = self._host.news
@@ -124,13 +131,12 @@ class Link:
             await asyncio.sleep(0)
             news.clear()
             try:
-                await socket.send(self._host.report().model_dump_json())
+                await socket.send(_encoded(self._host.report()))
             except ConnectionClosed:
                 return
 
     async def _listen(self, socket: ClientConnection) -> None:
         async for text in socket:
-            self._heard_at_s = time.monotonic()
             try:
                 message = ToAgent.validate_json(text)
             except ValidationError as error:
@@ -151,7 +157,7 @@ class Link:
                 logger.error("The manager refuses this host: %s", reason)
 
     def _take_joined(self, joined: Joined) -> None:
-        self.has_joined, self._pause_s = True, _FIRST_PAUSE_S
+        self.has_joined, self._is_in_touch, self._pause_s = True, True, _FIRST_PAUSE_S
         self._orphan_after_s = self._fixed_orphan_after_s or joined.orphan_after_s
         skew_s = (datetime.now(UTC) - joined.manager_time).total_seconds()
         self._host.clock_problem = clock_problem(skew_s)
@@ -183,11 +189,33 @@ class Link:
             ) from error
 
 
-def check_url(manager_url: str) -> None:
+async def _until_one_ends(*ways: Coroutine[None, None, None]) -> None:
+    """Both ways of a connection end together; what broke the first one is raised."""
+    tasks = [asyncio.create_task(way) for way in ways]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def _encoded(report: HostReport) -> str:
+    """The report as JSON; one bad text in it must not silence the host."""
+    try:
+        return report.model_dump_json()
+    except ValueError as error:
+        logger.error("A text in the report cannot be sent as it is: %s", _one_line(error))  # noqa: TRY400 - the text is a user's
+        return sendable_report(report).model_dump_json()
+
+
+def check_url(manager_url: str, *, allow_plain_http: bool = False) -> None:
     """See that it can be the address of a manager.
 
     Raises:
-        BadRequest: If it is no http or https address.
+        BadRequest: If it is no http or https address, or the token would go there in the open.
     """
     parts = urlsplit(manager_url)
     if parts.scheme not in _SCHEMES or not parts.hostname:
@@ -195,6 +223,12 @@ def check_url(manager_url: str) -> None:
             f"{manager_url!r} is not the address of a manager.",
             field="join_url",
             hint="Write for example --join https://pool.example.org:8780",
+        )
+    if parts.scheme == "http" and not allow_plain_http and not is_loopback(parts.hostname):
+        raise BadRequest(
+            f"The link to {parts.hostname} would carry tokens and keys unencrypted.",
+            field="join_url",
+            hint="Use https; or, on a network that nobody else can listen on, --allow-plain-http.",
         )
 
 

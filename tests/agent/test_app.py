@@ -1,5 +1,6 @@
 """The agent as a program: what it is told, how it ends, and what it says when it cannot go on."""
 
+import asyncio
 import signal
 from datetime import timedelta
 
@@ -108,3 +109,14 @@ def test_state_folder_follows_the_desktop_standard(monkeypatch) -> None:
     monkeypatch.setattr("os.getuid", lambda: 1000)
     monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
     assert str(default_state_folder()) == "/somewhere/gpupool/agent"
+
+
+async def test_quiet_manager_is_not_away(agent, manager_end) -> None:
+    """Time counts from the loss of the link, not from the last word: it is back within a moment."""
+    agent.start("--orphan-after=1")
+    await manager_end.until(lambda report: True)
+    await asyncio.sleep(1.5)
+    await manager_end.hang_up()
+    await manager_end.until_alone()
+    await manager_end.until(lambda report: True)
+    assert agent.popen.poll() is None

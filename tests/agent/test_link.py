@@ -28,6 +28,14 @@ def test_nonsense_is_refused_with_an_example(url) -> None:
         check_url(url)
 
 
+def test_token_never_crosses_a_network_in_the_open() -> None:
+    """Unless an admin says that nobody else is on it."""
+    with pytest.raises(BadRequest, match="unencrypted"):
+        check_url("http://pool.org")
+    check_url("http://pool.org", allow_plain_http=True)
+    check_url("https://pool.org")
+
+
 @pytest.mark.parametrize("skew_s", [0, 59, -59])
 def test_small_skew_is_no_problem(skew_s) -> None:
     """Networks take their time."""
