@@ -6,21 +6,24 @@ data loader do: it only says whom to look at closely.
 """
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from jupyter_gpupool.pool.units import format_bytes
 
 from .keys import ProcessKey
-from .procfs import ProcessId, pss_with_children, rss_with_children
+from .procfs import ProcessId, pss_with_children, read_row, rss_with_children
 from .seen import Seen, Stage
 from .stopping import send
 
 KILL_AT = 0.95
 """Of the limit, as distributed's `worker.memory.terminate`."""
 _PAUSE_AFTER_LOOK = 20
-"""Times as long as a close look took: looking never takes more than a twentieth of the time."""
+"""Times as long as a close look took, so that looking takes a twentieth of the time."""
+_LONGEST_PAUSE_S = 30.0
 _MOST_REMEMBERED = 1024
 
 
@@ -33,32 +36,49 @@ class Outgrown:
     reason: str
 
 
-class CloseLook:
-    """Reads what a process and its children really use, and not too often.
+def _in_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, daemon=True, name="close look").start()
 
-    A large process takes long to read. Until it may be read again, it counts as it did.
+
+class CloseLook:
+    """Reads what a process and its children really use: beside the loop, and not too often.
+
+    That takes seconds for a large one. Until there is an answer, it counts as it did before; but
+    never less than it has resident itself, which is what a Nanny would count.
     """
 
     def __init__(
         self,
         read: Callable[[int], int] = pss_with_children,
         clock: Callable[[], float] = time.monotonic,
+        start: Callable[[Callable[[], None]], None] = _in_thread,
     ) -> None:
         self._read = read
         self._clock = clock
+        self._start = start
+        self._looking_at: set[int] = set()
         self._last: dict[int, tuple[int, float]] = {}
 
     def __call__(self, pid: int) -> int:
-        """Bytes that it uses."""
-        used, until_s = self._last.get(pid, (0, 0.0))
+        """Bytes that it uses, as far as is known."""
+        _, until_s = self._last.get(pid, (0, 0.0))
+        if pid not in self._looking_at and self._clock() >= until_s:
+            self._looking_at.add(pid)
+            self._start(partial(self._look, pid))
+        used, _ = self._last.get(pid, (0, 0.0))
+        row = read_row(pid)
+        return max(used, row.rss_bytes if row is not None else 0)
+
+    def _look(self, pid: int) -> None:
         began_s = self._clock()
-        if began_s < until_s:
-            return used
-        used, now_s = self._read(pid), self._clock()
+        try:
+            used, now_s = self._read(pid), self._clock()
+        finally:
+            self._looking_at.discard(pid)
         if len(self._last) >= _MOST_REMEMBERED:
             self._last.clear()
-        self._last[pid] = (used, now_s + _PAUSE_AFTER_LOOK * (now_s - began_s))
-        return used
+        pause_s = min(_PAUSE_AFTER_LOOK * (now_s - began_s), _LONGEST_PAUSE_S)
+        self._last[pid] = (used, now_s + pause_s)
 
 
 _look_closely = CloseLook()

@@ -11,6 +11,7 @@ from jupyter_gpupool.agent.procfs import pss_with_children, rss_with_children
 from jupyter_gpupool.agent.seen import Stage
 
 GIB = 2**30
+NOBODYS = 2**22 - 1
 HELD_BYTES = 100 * 2**20
 FORKS = f"""
 import os, sys
@@ -68,11 +69,43 @@ def test_forks_of_a_real_process_add_little() -> None:
     assert HELD_BYTES < used < 2 * HELD_BYTES
 
 
-def test_a_close_look_takes_a_twentieth_of_the_time_at_most() -> None:
+@pytest.fixture
+def close_look():
+    """Looks that take a second each, at a process that is gone; they run when a test says so."""
+    times, found, due = [0.0], iter([7, 8]), []
+
+    def read(_: int) -> int:
+        times[0] += 1
+        return next(found)
+
+    return CloseLook(read, lambda: times[0], due.append), times, due
+
+
+def test_a_close_look_is_not_waited_for(close_look) -> None:
+    """It takes seconds for a large process; there is one at a time."""
+    look, _, due = close_look
+    assert [look(NOBODYS), look(NOBODYS)] == [0, 0]
+    [work] = due
+    work()
+    assert look(NOBODYS) == 7
+
+
+def test_close_looks_take_a_twentieth_of_the_time(close_look) -> None:
     """In between a process counts as it did."""
-    times, looks = iter([0, 1, 20, 21, 22, 41]), iter([7, 8])
-    look = CloseLook(lambda _: next(looks), lambda: next(times))
-    assert [look(1), look(1), look(1), look(1)] == [7, 7, 8, 8]
+    look, times, due = close_look
+    look(NOBODYS)
+    due.pop()()
+    times[0] += 19
+    assert (look(NOBODYS), due) == (7, [])
+    times[0] += 1
+    look(NOBODYS)
+    due.pop()()
+    assert look(NOBODYS) == 8
+
+
+def test_a_process_counts_no_less_than_it_has_itself() -> None:
+    """As for a Nanny, and without waiting for a close look."""
+    assert CloseLook(start=lambda _: None)(os.getpid()) > 10 * 2**20
 
 
 def test_memory_of_a_real_process_is_read() -> None:
@@ -82,4 +115,4 @@ def test_memory_of_a_real_process_is_read() -> None:
 
 def test_process_that_is_gone_uses_nothing() -> None:
     """It is not an error either."""
-    assert rss_with_children(2**22 - 1) == 0
+    assert rss_with_children(NOBODYS) == 0
