@@ -131,7 +131,12 @@ class ProcessPhase(StrEnum):
 
 
 class SchedulerReport(Message):
-    """A scheduler on this host. One that is gone and not wanted is left out."""
+    """A scheduler on this host. One that is gone and not wanted is left out.
+
+    Attributes:
+        retiring: Its workers, on any host, that hand their results over now.
+        retired: Its workers, on any host, that have done so; their leases may end.
+    """
 
     claim_id: ClaimId
     start: int
@@ -140,6 +145,8 @@ class SchedulerReport(Message):
     address: str | None = None
     dashboard_port: int | None = None
     problem: str = ""
+    retiring: tuple[LeaseId, ...] = ()
+    retired: tuple[LeaseId, ...] = ()
 
 
 class WorkerReport(Message):
