@@ -8,6 +8,7 @@ import pytest
 from distributed import Client
 
 from jupyter_gpupool.agent.zygotes import Identity
+from jupyter_gpupool.runtime.identity import gain_nothing
 
 NOBODY = 65534
 pytestmark = [
@@ -76,3 +77,22 @@ async def test_roots_own_worker_has_its_own_home(host, claim):
     state = await host.up(claim, "lease-a")
     async with Client(state.address, security=claim.security(), asynchronous=True) as client:
         assert await client.submit(home) == pwd.getpwuid(0).pw_dir
+
+
+def _privileges_of_a_child_that_gains_nothing() -> str:
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        gain_nothing()
+        os.write(writing, _status(os.getpid())["NoNewPrivs"].strip().encode())
+        os._exit(0)
+    os.wait()
+    said = os.read(reading, 10).decode()
+    os.close(reading)
+    os.close(writing)
+    return said
+
+
+async def test_zygote_that_is_the_user_already_gives_no_right_either():
+    """Where nobody is changed, set-uid programs give nothing either: all that runs can be ended."""
+    assert _privileges_of_a_child_that_gains_nothing() == "1"
