@@ -141,10 +141,11 @@ class EmbeddedPool:
     """
 
     def __init__(self, folder: Path, *, options: tuple[str, ...] = ()) -> None:
-        own = (f"--state={folder / 'state'}", "--stop-all-on-exit")
+        # Both folders are said: a private pool never meets the agent of the user's own.
+        folders = (f"--state={folder / 'state'}", f"--agent-state={folder / 'agent'}")
         self._plan = EmbeddedPlan(
             runtime_file=folder / "run" / "gpupool.json",
-            options=own + options,
+            options=(*folders, "--stop-all-on-exit", *options),
             config_folder=folder / "config",
         )
         self.address: PoolAddress | None = None

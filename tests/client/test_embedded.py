@@ -31,7 +31,8 @@ print(find_or_start(plan).manager_pid)
 @pytest.fixture
 def plan(tmp_path: Path) -> Iterator[EmbeddedPlan]:
     """A plan for a pool in a folder of its own, which is gone after the test."""
-    options = (f"--state={tmp_path / 'state'}", "--stop-all-on-exit", "--simulated=1")
+    folders = (f"--state={tmp_path / 'state'}", f"--agent-state={tmp_path / 'agent'}")
+    options = (*folders, "--stop-all-on-exit", "--simulated=1")
     plan = EmbeddedPlan(runtime_file=tmp_path / "run" / "gpupool.json", options=options)
     yield plan
     address = from_runtime_file(plan.runtime_file)
@@ -100,4 +101,5 @@ def test_private_pool_ends_with_its_context(tmp_path: Path) -> None:
         assert pid is not None
         assert is_alive(pid)
     assert not is_alive(pid)
+    assert (tmp_path / "agent").is_dir()
     assert not (tmp_path / "run" / "gpupool.json").exists()
