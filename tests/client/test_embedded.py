@@ -101,5 +101,4 @@ def test_private_pool_ends_with_its_context(tmp_path: Path) -> None:
         assert pid is not None
         assert is_alive(pid)
     assert not is_alive(pid)
-    assert (tmp_path / "agent").is_dir()
     assert not (tmp_path / "run" / "gpupool.json").exists()
