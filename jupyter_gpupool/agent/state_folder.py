@@ -5,11 +5,12 @@ Opened once by `app`. Everything in it belongs to the agent, but for the claims'
 
 import fcntl
 import os
+import stat
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gpupool.pool.errors import Conflict, Unavailable
+from jupyter_gpupool.pool.errors import Conflict, NotAllowed, Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 
 from .keys import ProcessKey
@@ -56,16 +57,21 @@ def open_state_folder(path: Path) -> StateFolder:
     """Make the folder and what belongs in it.
 
     Raises:
+        NotAllowed: If others could change what is in it: it names processes to be ended.
         Unavailable: If it cannot be made or written.
     """
     folder = StateFolder(path)
     # Users of claims have to get through to their working folder and to the socket.
     mode = 0o711 if os.getuid() == 0 else 0o700
     try:
-        path.mkdir(mode=mode, parents=True, exist_ok=True)
-        for inner, inner_mode in ((folder.running, 0o700), (folder.claims, mode)):
-            inner.mkdir(mode=inner_mode, exist_ok=True)
-        folder.logs.mkdir(mode=0o700, exist_ok=True)
+        _make_parents(path, mode)
+        for each, each_mode in (
+            (path, mode),
+            (folder.running, 0o700),
+            (folder.claims, mode),
+            (folder.logs, 0o700),
+        ):
+            _make_own(each, each_mode)
         _check_writable(folder)
     except OSError as error:
         raise Unavailable(
@@ -80,8 +86,16 @@ def take_lock(folder: StateFolder) -> int:
 
     Raises:
         Conflict: If another agent has it; the sentence names its pid.
+        Unavailable: If there is something else in its place.
     """
-    descriptor = os.open(folder.path / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    path = folder.path / "agent.lock"
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise Unavailable(
+            f"The agent cannot open {path}: {error.strerror}.", hint="Look after its state folder."
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -128,6 +142,30 @@ def write_whole(path: Path, content: bytes, *, sync: bool = True) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _make_parents(path: Path, mode: int) -> None:
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir()
+            # Whatever the umask is: users of claims have to get through.
+            parent.chmod(mode)
+
+
+def _make_own(path: Path, mode: int) -> None:
+    path.mkdir(exist_ok=True)
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise NotAllowed(
+            f"The agent's state folder {path} is not a folder of the agent's own user.",
+            hint="Choose another one with --state.",
+        )
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and any(path.iterdir()):
+        raise NotAllowed(
+            f"Others may write the agent's state folder {path}.",
+            hint=f"If you trust what is in it: chmod go-w {path}",
+        )
+    path.chmod(mode)
 
 
 def _check_writable(folder: StateFolder) -> None:

@@ -11,7 +11,7 @@ from jupyter_gpupool.agent.state_folder import (
     take_lock,
     write_whole,
 )
-from jupyter_gpupool.pool.errors import Conflict, Unavailable
+from jupyter_gpupool.pool.errors import Conflict, NotAllowed, Unavailable
 
 
 @pytest.fixture
@@ -71,3 +71,47 @@ def test_impossible_folder_is_one_sentence(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="--state"):
         open_state_folder(tmp_path / "file" / "state")
+
+
+def test_umask_takes_nothing_away(tmp_path) -> None:
+    """Users of claims have to get through a root agent's folder, and through those above it."""
+    before = os.umask(0o077)
+    try:
+        made = open_state_folder(tmp_path / "above" / "state")
+    finally:
+        os.umask(before)
+    wanted = 0o711 if os.getuid() == 0 else 0o700
+    folders = (made.path.parent, made.path, made.claims)
+    assert [path.stat().st_mode & 0o777 for path in folders] == [wanted] * 3
+
+
+def test_folder_that_others_may_write_is_refused(folder) -> None:
+    """They could name processes for root to end."""
+    folder.path.chmod(0o777)
+    with pytest.raises(NotAllowed, match="chmod go-w"):
+        open_state_folder(folder.path)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_folder_of_another_user_is_refused(folder) -> None:
+    """Whoever owns it may change it."""
+    os.chown(folder.running, 65534, 65534)
+    with pytest.raises(NotAllowed, match="own user"):
+        open_state_folder(folder.path)
+
+
+def test_folder_that_is_a_link_is_refused(folder, tmp_path) -> None:
+    """It leads where its owner likes."""
+    folder.claims.rmdir()
+    folder.claims.symlink_to(tmp_path)
+    with pytest.raises(NotAllowed, match="own user"):
+        open_state_folder(folder.path)
+
+
+def test_lock_follows_no_link(folder, tmp_path) -> None:
+    """Taking it empties the file."""
+    (tmp_path / "precious").write_text("x")
+    (folder.path / "agent.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(Unavailable, match=r"agent\.lock"):
+        take_lock(folder)
+    assert (tmp_path / "precious").read_text() == "x"
