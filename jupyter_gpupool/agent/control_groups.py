@@ -1,7 +1,7 @@
 """A control group a process, where this host lets the agent make one: nothing can leave it.
 
-Called by `starting` and `endings`. Without the right to make groups the agent does without, for the
-other marks in `footprint` find all but what hides on purpose.
+Called by `starting`, `carry_out` and `sweeping`. Without the right to make groups the agent does
+without, for the other marks in `footprint` find all but what hides on purpose.
 """
 
 import os
@@ -10,7 +10,6 @@ from pathlib import Path
 from .keys import ProcessKey
 
 _MOUNT = Path("/sys/fs/cgroup")
-_ROOT_NAME = "gpupool"
 
 
 class ControlGroups:
@@ -18,16 +17,17 @@ class ControlGroups:
 
     def __init__(self, host_id: str, *, mount: Path = _MOUNT) -> None:
         self._root = _base(mount) / f"gpupool-{host_id}"
-        self._usable = os.getuid() == 0
+        self._is_root = os.getuid() == 0
+        self._may_make = self._is_root
 
     def folder(self, key: ProcessKey) -> Path | None:
-        """Where a process's group is, or None if this host lets the agent make none."""
-        return self._root / f"{key.claim_id}.{key.start}.{key.mark}" if self._usable else None
+        """Where a process's group is or would be; None if this agent never makes any."""
+        return self._root / f"{key.claim_id}.{key.start}.{key.mark}" if self._is_root else None
 
     def put(self, key: ProcessKey, pid: int) -> None:
         """Put a process, and all it will start, into a group of its own."""
         folder = self.folder(key)
-        if folder is None:
+        if folder is None or not self._may_make:
             return
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,8 @@ class ControlGroups:
             # It ended first.
             return
         except OSError:
-            self._usable = False
+            # Those that were made before are still looked into.
+            self._may_make = False
 
     def remove(self, key: ProcessKey) -> None:
         """Remove a group that nothing is in any more."""

@@ -49,7 +49,18 @@ def test_refused_group_is_not_asked_for_again(tmp_path, monkeypatch) -> None:
     (tmp_path / "freezer").write_text("no folder")
     groups = ControlGroups("host-1", mount=tmp_path)
     groups.put(KEY, 42)
-    assert groups.folder(KEY) is None
+    (tmp_path / "freezer").unlink()
+    groups.put(KEY, 42)
+    assert pids_in(groups.folder(KEY)) == frozenset()
+
+
+def test_groups_that_exist_are_found_after_a_refusal(groups, tmp_path) -> None:
+    """One failure must not hide what runs in them."""
+    groups.put(KEY, 42)
+    other = ProcessKey("c2", 1, "l2")
+    groups.folder(other).write_text("in the way")
+    groups.put(other, 43)
+    assert pids_in(groups.folder(KEY)) == {42}
 
 
 @pytest.mark.skipif(
