@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gpupool.protocol.launch import Role
 
-from .footprint import HOST_MARK, Footprint, Look, Rows, members
+from .footprint import HOST_MARK, Footprint, Kinship, Look, Rows
 from .procfs import ProcessId, ProcessRow
 from .seen import Seen, Stage, failed
 
@@ -39,7 +39,8 @@ def adopt(
 ) -> Adopted:
     """Match records with processes."""
     seen = tuple(_found(one, rows, look, footprint_of(one), now_s) for one in recorded)
-    kept = {row.id.pid for one in seen for row in members(footprint_of(one), rows, look)}
+    kinship = Kinship(rows, look)
+    kept = {row.id.pid for one in seen for row in kinship.members(footprint_of(one))}
     return Adopted(seen=seen, strays=tuple(_strays(rows, look, kept, host_id)))
 
 
@@ -52,6 +53,8 @@ def _found(seen: Seen, rows: Rows, look: Look, footprint: Footprint, now_s: floa
     if leader is not None and seen.stage is Stage.ALIVE:
         # Also if it has ended meanwhile: it is watched, and its end is then noticed as any other.
         return replace(seen, process=leader)
+    # It may have run and ended unseen: whether its device is free has to be looked at.
+    seen = replace(seen, used=True)
     if leader is not None:
         return replace(seen, process=leader, stage=Stage.ALIVE)
     if seen.stage is Stage.ALIVE and seen.key.role is Role.SCHEDULER:

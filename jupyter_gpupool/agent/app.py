@@ -26,6 +26,7 @@ from .host import HostAgent, HostSettings
 from .host_facts import HostFacts, address_towards, usable_cpus, usable_memory_bytes
 from .journal import open_journal
 from .link import Link, LinkTarget, check_url
+from .open_files import OpenFiles
 from .starting import DEFAULT_ENVIRONMENT
 from .state_folder import open_state_folder, read_host_id, take_lock
 from .users import UserRules, read_uid_min
@@ -201,13 +202,15 @@ class AgentApp(JupyterApp):
             asyncio.get_running_loop().add_signal_handler(number, told.set)
         target = self._target()
         folder = open_state_folder(Path(self.state_folder or default_state_folder()))
+        files = OpenFiles()
+        files.raise_limit()
         # Kept open for as long as the process lives.
         take_lock(folder)
         opened = open_devices(self.simulated, host=self.simulated_host)
         if opened.notice:
             logger.warning("%s", opened.notice)
         settings = self._settings(len(opened.devices.list()))
-        host = HostAgent(read_host_id(folder), folder, opened.devices, settings)
+        host = HostAgent(read_host_id(folder), folder, opened.devices, settings, files)
         try:
             await host.start()
             link = Link(target, host, orphan_after_s=self.orphan_after_s)

@@ -22,7 +22,6 @@ from .process_watch import Ended
 from .reconcile import Action, GiveUp, MarkRetired, Start, Stop, Tell
 from .seen import GOING, Seen, Stage, failed, forked, forking
 from .starting import fork, prepare
-from .stopping import end
 from .wanted import Wanted, WantedProcess
 
 logger = logging.getLogger(__name__)
@@ -33,17 +32,12 @@ GRACE_AT_THE_END_S = 0.5
 
 
 class CarryOut:
-    """The hands of one host's agent.
-
-    Attributes:
-        problem: One sentence when the state folder cannot be written, else "".
-    """
+    """The hands of one host's agent."""
 
     def __init__(self, parts: Parts, wanted: Callable[[], Wanted | None]) -> None:
         self._parts = parts
         self._wanted = wanted
         self._work: dict[ProcessKey, asyncio.Task[None]] = {}
-        self.problem = ""
 
     def carry_out(self, actions: Sequence[Action]) -> None:
         """Begin each action, in order."""
@@ -79,6 +73,7 @@ class CarryOut:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._parts.keeper.write_due()
 
     def resume(self, seen: Seen) -> None:
         """Go on with a process that a dead agent left."""
@@ -92,19 +87,15 @@ class CarryOut:
             assert seen.process is not None, "only what has a process is adopted as alive"
             self._parts.processes.watch(seen.key, seen.process, has_parent=False)
 
-    def retry_records(self) -> None:
-        """If the folder could not be written, try again."""
-        if self.problem:
-            for seen in self._parts.table.values():
-                self.keep_record(seen)
-
-    def keep_record(self, seen: Seen) -> None:
-        """Write what is known of a process; a folder that cannot be written is said in reports."""
-        try:
-            self._parts.records.write(seen)
-            self.problem = ""
-        except Unavailable as error:
-            self.problem = str(error)
+    def look_after(self) -> None:
+        """Go on where a fault of ours, or a host without a descriptor left, has ended the work."""
+        for key, seen in self._parts.table.items():
+            if key in self._work:
+                continue
+            if seen.stage is Stage.STOPPING:
+                self._after(key, self._stop(key, 0))
+            elif seen.stage is Stage.FORKING:
+                self._after(key, self._undo_start(key, Unavailable("Its start has failed.")))
 
     def _begin_start(self, key: ProcessKey, wanted: WantedProcess) -> None:
         there = self._parts.table.get(key)
@@ -113,7 +104,9 @@ class CarryOut:
         self._after(key, self._start(key, wanted))
 
     def _begin_stop(self, key: ProcessKey, grace_s: float) -> None:
-        self._parts.table.put(replace(self._parts.table[key], stage=Stage.STOPPING))
+        self._parts.table.put(
+            replace(self._parts.table[key], stage=Stage.STOPPING, registered=False)
+        )
         self._after(key, self._stop(key, grace_s))
 
     def _begin_giving_up(self, key: ProcessKey, reason: str) -> None:
@@ -126,7 +119,7 @@ class CarryOut:
         device = wanted.processes[key].device if wanted is not None else None
         seen = there or Seen(key=key, stage=Stage.RETIRED, uid=None, device=device)
         self._parts.table.put(replace(seen, stage=Stage.RETIRED, registered=False))
-        self.keep_record(self._parts.table[key])
+        self._parts.keeper.keep(self._parts.table[key])
 
     async def _start(self, key: ProcessKey, wanted: WantedProcess) -> None:
         seen = self._parts.table[key]
@@ -134,32 +127,46 @@ class CarryOut:
             return
         try:
             prepared = await prepare(seen, wanted, self._parts)
-            self._parts.table.put(prepared.seen)
-            process = await fork(prepared, self._parts)
-        except PoolError as error:
+        except (PoolError, OSError) as error:
             self._settle_failed_start(key, error)
-            if isinstance(error, DeviceHeldElsewhere):
-                # Said together with the failure, so that the manager does not try again at once.
-                self._parts.devices.look_at_locks()
             return
-        self._keep(forked(self._parts.table[key], process))
-        self._parts.processes.watch(key, process, has_parent=True)
+        if self._parts.table[key].stage in GOING:
+            return
+        self._parts.table.put(prepared.seen)
+        try:
+            process = await fork(prepared, self._parts)
+        except DeviceHeldElsewhere as error:
+            self._settle_failed_start(key, error)
+            # Said together with the failure, so that the manager does not try again at once.
+            self._parts.devices.look_at_locks()
+        except (PoolError, OSError) as error:
+            await self._undo_start(key, error)
+        else:
+            self._keep(forked(self._parts.table[key], process))
+            self._parts.processes.watch(key, process, has_parent=True)
 
-    def _settle_failed_start(self, key: ProcessKey, error: PoolError) -> None:
+    async def _undo_start(self, key: ProcessKey, error: PoolError | OSError) -> None:
+        """The zygote's answer may be lost and its child not: nothing may stay of it."""
+        self._parts.table.put(replace(self._parts.table[key], used=True))
+        await self._end_fully(key, 0)
+        self._settle_failed_start(key, error)
+
+    def _settle_failed_start(self, key: ProcessKey, error: PoolError | OSError) -> None:
         seen = self._parts.table[key]
-        if seen.stage is Stage.FORKING:
-            may_work_later = isinstance(error, Unavailable)
-            self._keep(
-                after_failed_start(
-                    seen, str(error), may_work_later=may_work_later, now_s=time.monotonic()
-                )
-            )
+        if seen.stage is not Stage.FORKING:
+            return
+        reason = str(error)
+        if isinstance(error, OSError):
+            reason = f"This host cannot start a process: {error.strerror or error}."
+        may_work_later = isinstance(error, Unavailable | OSError)
+        now_s = time.monotonic()
+        self._keep(after_failed_start(seen, reason, may_work_later=may_work_later, now_s=now_s))
 
     async def _stop(self, key: ProcessKey, grace_s: float) -> None:
         await self._end_fully(key, grace_s)
         seen = self._parts.table[key]
         self._parts.groups.remove(key)
-        if seen.device is None or self._never_used(seen):
+        if seen.device is None or not seen.used:
             self.forget(seen)
             return
         self._keep(replace(seen, stage=Stage.FREEING, process=None, gone_at_s=time.monotonic()))
@@ -169,10 +176,7 @@ class CarryOut:
         """Nothing of it is left, its device is free."""
         if seen.device is not None:
             self._parts.locks.release(seen.device)
-        try:
-            self._parts.records.remove(seen)
-        except Unavailable as error:
-            self.problem = str(error)
+        self._parts.keeper.forget(seen)
         key = seen.key
         self._parts.socket.forget(key.role, key.claim_id, key.lease_id or "")
         self._parts.table.forget(key)
@@ -188,7 +192,8 @@ class CarryOut:
 
     async def _end_fully(self, key: ProcessKey, grace_s: float) -> None:
         """Until nothing of it is left, however long that takes; a report says what does not die."""
-        while not await end(self._parts.footprint(self._parts.table[key]), grace_s=grace_s):
+        sweeper = self._parts.sweeper
+        while not await sweeper.end(self._parts.footprint(self._parts.table[key]), grace_s=grace_s):
             grace_s = 0
             seen = self._parts.table[key]
             problem = "A process of it survives SIGKILL, as one stuck in the driver does."
@@ -197,16 +202,12 @@ class CarryOut:
 
     def _hold_device(self, seen: Seen) -> None:
         """Keep a device whose worker has taken the lock with it, until it is proven free."""
-        if seen.device is None or seen.process is None:
+        if seen.device is None or not seen.used:
             return
         try:
             self._parts.locks.acquire(seen.device)
         except PoolError as error:
             logger.warning("The lock of %s's device is lost: %s", seen.key, error)
-
-    def _never_used(self, seen: Seen) -> bool:
-        """Whether it never came to a process, nor to its device's lock."""
-        return seen.process is None and seen.device not in self._parts.locks.held()
 
     def _circumstances(self, key: ProcessKey) -> Circumstances:
         wanted, scheduler = self._wanted(), self._parts.table.get(key.scheduler)
@@ -220,7 +221,7 @@ class CarryOut:
 
     def _keep(self, seen: Seen) -> None:
         self._parts.table.put(seen)
-        self.keep_record(seen)
+        self._parts.keeper.keep(seen)
 
     def _after(self, key: ProcessKey, work: Coroutine[None, None, None]) -> None:
         """Do this once what was begun about the same process is done."""

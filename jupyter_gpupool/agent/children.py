@@ -40,7 +40,7 @@ class Children:
         self._table = table
         self._locks = locks
         self._keep_record = keep_record
-        self._returned: set[ProcessKey] = set()
+        self._missed: set[ProcessKey] = set()
         self._heard = asyncio.Event()
 
     def open_socket(self, path: Path) -> ChildSocket:
@@ -56,6 +56,7 @@ class Children:
     async def wait_for_all(self, within_s: float) -> None:
         """Give those that were adopted time to speak, so that the first report knows them well."""
         deadline_s = time.monotonic() + within_s
+        self._missed = {key for key, seen in self._table.items() if seen.stage is Stage.ALIVE}
         while self._are_missed() and (left_s := deadline_s - time.monotonic()) > 0:
             self._heard.clear()
             try:
@@ -86,7 +87,7 @@ class Children:
             self._learn(scheduler_said(seen, state))
             for worker in self._workers_of(seen.key):
                 self._learn(worker_named_by_scheduler(worker, state))
-        self._returned.add(seen.key)
+        self._missed.discard(seen.key)
         self._heard.set()
 
     def take_lock_back(self, hello: Hello, descriptor: int) -> None:
@@ -111,4 +112,5 @@ class Children:
 
     def _are_missed(self) -> bool:
         alive = {key for key, seen in self._table.items() if seen.stage is Stage.ALIVE}
-        return bool(alive - self._returned)
+        self._missed &= alive
+        return bool(self._missed)

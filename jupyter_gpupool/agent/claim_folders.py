@@ -1,6 +1,6 @@
 """A claim's working folder and logs on this host: made, read from, kept small, removed.
 
-Called by `starting` and `endings`, and once a minute by `host`. The working folder is its user's.
+Called by `starting`, `carry_out` and `housekeeping`. The working folder is its user's.
 Logs are the agent's: a process gets its log as an open descriptor, never as a path, so no symbolic
 link of a user's can turn the agent's hand.
 """
@@ -8,7 +8,7 @@ link of a user's can turn the agent's hand.
 import os
 import shutil
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import Unavailable
@@ -23,6 +23,7 @@ _KEPT_OF_LARGE_LOG_BYTES = 2**20
 _LAST_LINES = 10
 _TAIL_BYTES = 8192
 _LINE_LENGTH = 400
+_GONE = ".gone-"
 
 
 def make_working_folder(folder: StateFolder, claim_id: ClaimId, *, uid: int, gid: int) -> Path:
@@ -74,23 +75,52 @@ def last_lines(folder: StateFolder, key: ProcessKey) -> str:
     return " | ".join(line for line in lines[-_LAST_LINES:] if line)
 
 
-def remove_working_folders(folder: StateFolder, *, keep: Collection[ClaimId]) -> None:
-    """Remove the working folder of every claim that is over."""
-    for path in folder.claims.iterdir():
-        if path.name not in keep:
+def set_aside_working_folders(folder: StateFolder, *, keep: Collection[ClaimId]) -> list[Path]:
+    """Take the working folders of claims that are over out of the way; the caller removes them."""
+    gone: list[Path] = []
+    for path in tuple(folder.claims.iterdir()):
+        if path.name.startswith(_GONE):
+            gone.append(path)
+        elif path.name not in keep:
+            aside = path.with_name(f"{_GONE}{path.name}-{time.monotonic_ns()}")
+            gone.append(path.rename(aside))
+    return gone
+
+
+def remove_folders(folders: Iterable[Path]) -> None:
+    """Remove them with all that is in them. May take long."""
+    for path in folders:
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
+        else:
             # rmtree follows no link, so a user cannot point it elsewhere.
             shutil.rmtree(path, ignore_errors=True)
 
 
-def tidy_logs(folder: StateFolder, *, keep: Collection[ClaimId]) -> None:
-    """Cut logs that grew too large and remove those of claims that are long over."""
-    for path in folder.logs.iterdir():
-        if path.is_dir() and path.name not in keep and _age_s(path) > LOGS_KEPT_S:
-            shutil.rmtree(path, ignore_errors=True)
+def remove_old_logs(folder: StateFolder, *, keep: Collection[ClaimId]) -> None:
+    """Remove the logs of claims that are long over, and cut all that grew too large."""
+    for path in tuple(folder.logs.iterdir()):
+        if not path.is_dir():
             continue
-        for log in path.glob("*.log"):
-            if log.stat().st_size > LARGEST_LOG_BYTES:
-                _cut(log)
+        if path.name not in keep and _age_s(path) > LOGS_KEPT_S:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            cut_large(path.glob("*.log"))
+
+
+def cut_large(logs: Iterable[Path], *, only_look: bool = False) -> int:
+    """Cut the logs that grew too large; how many those are."""
+    large = [log for log in logs if _size(log) > LARGEST_LOG_BYTES]
+    for log in () if only_look else large:
+        _cut(log)
+    return len(large)
+
+
+def _size(log: Path) -> int:
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
 
 
 def _cut(log: Path) -> None:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from . import procfs
 from .adoption import adopt
 from .carry_out import CarryOut
 from .children import Children
-from .claim_folders import remove_working_folders, tidy_logs
 from .control_groups import ControlGroups
 from .device_watch import DeviceWatch, Pace
 from .devices.base import Devices
@@ -31,16 +30,19 @@ from .devices.lock import DeviceLocks
 from .footprint import HOST_MARK
 from .foreign import foreign_on
 from .host_facts import HostFacts
+from .housekeeping import Housekeeping
 from .launching import HostTerms
-from .memory import kill, outgrown
+from .open_files import OpenFiles
 from .parts import Parts, footprint_of
 from .process_watch import Ended, ProcessWatch
 from .reconcile import difference
+from .record_keeping import RecordKeeper
 from .records import Records
 from .reports import Moment, host_report
-from .seen import Seen, Stage
 from .state_folder import StateFolder
 from .stopping import LOOK, send, wait_for_end
+from .supervision import supervised
+from .sweeping import Sweeper
 from .table import Table
 from .users import UserRules, Users
 from .wanted import NOTHING, Wanted, is_news, wanted_of
@@ -50,7 +52,9 @@ logger = logging.getLogger(__name__)
 
 _CHILDREN_RETURN_WITHIN_S = 2.0
 _STRAYS_END_WITHIN_S = 2.0
-_TIDY_EVERY_S = 60.0
+_DAMAGE_SAID_FOR_S = 600.0
+_WARM_EVERY_S = 30.0
+_WARM_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,12 @@ class HostAgent:
     """
 
     def __init__(
-        self, host_id: HostId, folder: StateFolder, devices: Devices, settings: HostSettings
+        self,
+        host_id: HostId,
+        folder: StateFolder,
+        devices: Devices,
+        settings: HostSettings,
+        files: OpenFiles,
     ) -> None:
         self.news = asyncio.Event()
         self.emptied = asyncio.Event()
@@ -90,16 +99,22 @@ class HostAgent:
         self._turn_is_due = False
         self._is_ending = False
         self._record_problem = ""
+        self._record_problem_until_s = 0.0
         self._zygote_problem = ""
-        self._tidied_at_s = time.monotonic()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._parts = self._make_parts(host_id, folder, devices)
+        self._parts = self._make_parts(host_id, folder, devices, files)
         self._hands = CarryOut(self._parts, lambda: self._wanted)
+        self._housekeeping = Housekeeping(
+            self._parts, self._hands, settings.pace, keep=self._claims, turn=self._turn
+        )
 
-    def _make_parts(self, host_id: HostId, folder: StateFolder, devices: Devices) -> Parts:
+    def _make_parts(
+        self, host_id: HostId, folder: StateFolder, devices: Devices, files: OpenFiles
+    ) -> Parts:
         table, locks = Table(self._changed), DeviceLocks()
         processes = ProcessWatch(self._take_end)
-        self._children = Children(host_id, table, locks, self._keep_record)
+        records = Records(folder.running, boot=procfs.boot_id())
+        keeper = RecordKeeper(records, table)
+        self._children = Children(host_id, table, locks, keeper.keep)
         return Parts(
             host_id=host_id,
             folder=folder,
@@ -109,8 +124,10 @@ class HostAgent:
                 memory_share_bytes=self._settings.memory_share_bytes,
             ),
             table=table,
-            records=Records(folder.running, boot=procfs.boot_id()),
+            records=records,
+            keeper=keeper,
             groups=ControlGroups(host_id),
+            files=files,
             locks=locks,
             devices=DeviceWatch(devices, locks, table, self._settings.pace),
             users=Users(self._settings.users),
@@ -120,6 +137,7 @@ class HostAgent:
                 exited=processes.ended_with,
             ),
             processes=processes,
+            sweeper=Sweeper(),
             socket=self._children.open_socket(folder.socket),
         )
 
@@ -141,20 +159,26 @@ class HostAgent:
         await self._adopt()
         await self._parts.socket.start()
         await self._parts.devices.look(self._foreign_on)
-        self._tasks = [asyncio.create_task(self._warm_up())]
         await self._children.wait_for_all(_CHILDREN_RETURN_WITHIN_S)
 
     async def run(self) -> None:
-        """Watch for ever. Whatever this raises is a fault of ours: let the next agent adopt."""
-        watching = self._parts.devices.run(self._foreign_on, self._hands.forget, self.news.set)
-        await asyncio.gather(watching, self._tick_for_ever())
+        """Watch for ever. What this raises is a fault of ours: let the next agent adopt."""
+        async with asyncio.TaskGroup() as group:
+            for name, work in (
+                ("the watch of devices", self._watch_devices),
+                ("the regular look", self._housekeeping.tick_for_ever),
+                ("tidying up", self._housekeeping.tidy_for_ever),
+                ("keeping a zygote warm", self._keep_warm),
+            ):
+                group.create_task(supervised(name, work))
+
+    async def _watch_devices(self) -> None:
+        await self._parts.devices.run(self._foreign_on, self._hands.forget, self.news.set)
 
     async def close(self) -> None:
         """Let go of everything; what runs lives on."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._hands.close()
+        self._parts.sweeper.close()
         await self._parts.socket.close()
         await self._parts.zygotes.close()
         self._parts.processes.close()
@@ -187,17 +211,19 @@ class HostAgent:
             at=datetime.now(UTC),
             agent_pid=os.getpid(),
             problem=self._problem(),
+            can_start=not self._zygote_problem and not self._parts.keeper.problem,
         )
         parts = self._parts
         return host_report(parts.host_id, self._settings.facts, parts.table, parts.devices, moment)
 
     def _problem(self) -> str:
+        damaged = time.monotonic() < self._record_problem_until_s
         said = (
-            self._hands.problem,
+            self._parts.keeper.problem,
             self._zygote_problem,
             self._parts.devices.problem,
             self.clock_problem,
-            self._record_problem,
+            self._record_problem if damaged else "",
         )
         return " ".join(sentence for sentence in said if sentence)
 
@@ -219,39 +245,11 @@ class HostAgent:
             self._hands.carry_out(difference(self._wanted, self._parts.table, time.monotonic()))
         self.news.set()
 
-    async def _tick_for_ever(self) -> None:
-        pace = self._settings.pace
-        while True:
-            await asyncio.sleep(pace.busy_s if self._parts.table else pace.idle_s)
-            self._watch_memory()
-            self._parts.devices.judge(self._hands.forget)
-            self._hands.retry_records()
-            self._turn_if_orphaned()
-            await self._tidy()
-
-    def _turn_if_orphaned(self) -> None:
-        if any(seen.stage is Stage.FAILED for seen in self._parts.table.values()):
-            self._turn()
-
-    def _watch_memory(self) -> None:
-        for found in outgrown(self._parts.table.values()):
-            logger.warning("%s is killed: %s", found.key, found.reason)
-            self._parts.table.put(replace(self._parts.table[found.key], killed_for=found.reason))
-            kill(found)
-
-    async def _tidy(self) -> None:
-        now_s = time.monotonic()
-        if now_s - self._tidied_at_s < _TIDY_EVERY_S:
-            return
-        self._tidied_at_s = now_s
-        keep = self._parts.table.claims() | (self._wanted or NOTHING).claims
-        await asyncio.to_thread(_tidy_folders, self._parts.folder, keep)
+    def _claims(self) -> frozenset[ClaimId]:
+        return self._parts.table.claims() | (self._wanted or NOTHING).claims
 
     def _take_end(self, ended: Ended) -> None:
         self._hands.ended(ended)
-
-    def _keep_record(self, seen: Seen) -> None:
-        self._hands.keep_record(seen)
 
     def _foreign_on(self, sample: DeviceSample) -> tuple[DeviceProcess, ...]:
         rows = self._parts.table.values()
@@ -264,6 +262,7 @@ class HostAgent:
         parts = self._parts
         loaded = parts.records.load()
         self._record_problem = loaded.problem
+        self._record_problem_until_s = time.monotonic() + _DAMAGE_SAID_FOR_S
         found = adopt(
             loaded.seen,
             procfs.read_rows(),
@@ -281,20 +280,19 @@ class HostAgent:
             parts.table.put(seen)
             self._hands.resume(seen)
 
-    async def _warm_up(self) -> None:
+    async def _keep_warm(self) -> None:
+        """Have a zygote ready before anyone needs it, and say so while there can be none."""
+        while True:
+            problem = await self._zygote_problem_now()
+            if problem != self._zygote_problem:
+                self._zygote_problem = problem
+                self.news.set()
+                if problem:
+                    logger.error("This host cannot start processes: %s", problem)
+            await asyncio.sleep(_WARM_AGAIN_S if problem else _WARM_EVERY_S)
+
+    async def _zygote_problem_now(self) -> str:
         try:
-            warm = await self._parts.zygotes.warm(None)
-            self._zygote_problem = warm.problem
+            return (await self._parts.zygotes.warm(None)).problem
         except PoolError as error:
-            self._zygote_problem = str(error)
-        if self._zygote_problem:
-            logger.error("This host cannot start processes yet: %s", self._zygote_problem)
-        self.news.set()
-
-
-def _tidy_folders(folder: StateFolder, keep: frozenset[ClaimId]) -> None:
-    try:
-        remove_working_folders(folder, keep=keep)
-        tidy_logs(folder, keep=keep)
-    except OSError as error:
-        logger.warning("Old folders could not be tidied: %s", error)
+            return str(error)

@@ -10,10 +10,13 @@ from .device_watch import DeviceWatch
 from .devices.lock import DeviceLocks
 from .footprint import Footprint
 from .launching import HostTerms
+from .open_files import OpenFiles
 from .process_watch import ProcessWatch
+from .record_keeping import RecordKeeper
 from .records import Records
 from .seen import Seen
 from .state_folder import StateFolder
+from .sweeping import Sweeper
 from .table import Table
 from .users import Users
 from .zygotes import Zygotes
@@ -28,12 +31,15 @@ class Parts:
     terms: HostTerms
     table: Table
     records: Records
+    keeper: RecordKeeper
     groups: ControlGroups
+    files: OpenFiles
     locks: DeviceLocks
     devices: DeviceWatch
     users: Users
     zygotes: Zygotes
     processes: ProcessWatch
+    sweeper: Sweeper
     socket: ChildSocket
 
     def footprint(self, seen: Seen) -> Footprint:

@@ -5,6 +5,7 @@ A pidfd becomes readable when its process ends. Only the parent, the zygote, kno
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from . import procfs
 from .keys import ProcessKey
 from .procfs import ProcessId
+
+logger = logging.getLogger(__name__)
 
 _WAIT_FOR_STATUS_S = 0.25
 _MOST_STATUSES = 1024
@@ -43,10 +46,13 @@ class ProcessWatch:
         self._watched: dict[int, tuple[ProcessKey, ProcessId, bool]] = {}
         self._descriptors: dict[int, int] = {}
         self._statuses: dict[int, int] = {}
+        self._unseen: set[int] = set()
 
     def watch(self, key: ProcessKey, process: ProcessId, *, has_parent: bool) -> None:
         """Watch a process. `has_parent` is whether a zygote of ours will say how it ended."""
         pid = process.pid
+        # Of an earlier process with that pid: this one's is never told before its fork is.
+        self._statuses.pop(pid, None)
         self._watched[pid] = (key, process, has_parent)
         loop = asyncio.get_running_loop()
         try:
@@ -54,17 +60,28 @@ class ProcessWatch:
         except ProcessLookupError:
             loop.call_soon(self._gone, pid)
             return
+        except OSError as error:
+            logger.warning("Process %d is looked at now and then: %s", pid, error.strerror)
+            self._unseen.add(pid)
+            return
         self._descriptors[pid] = descriptor
         loop.add_reader(descriptor, self._gone, pid)
         if not procfs.is_alive(process):
             loop.call_soon(self._gone, pid)
+
+    def look(self) -> None:
+        """See after those for which no descriptor was left."""
+        for pid in tuple(self._unseen):
+            watched = self._watched.get(pid)
+            if watched is None or not procfs.is_alive(watched[1]):
+                self._gone(pid)
 
     def ended_with(self, pid: int, status: int) -> None:
         """A zygote says how one of its children ended."""
         self._statuses[pid] = status
         while len(self._statuses) > _MOST_STATUSES:
             self._statuses.pop(next(iter(self._statuses)))
-        if pid in self._watched and pid not in self._descriptors:
+        if pid in self._watched and pid not in self._descriptors and pid not in self._unseen:
             self._tell(pid)
 
     def close(self) -> None:
@@ -91,6 +108,7 @@ class ProcessWatch:
         self._ended(Ended(key=key, process=process, status=self._statuses.pop(pid, None)))
 
     def _let_go(self, pid: int) -> None:
+        self._unseen.discard(pid)
         descriptor = self._descriptors.pop(pid, None)
         if descriptor is not None:
             asyncio.get_running_loop().remove_reader(descriptor)

@@ -8,12 +8,14 @@ import os
 import pwd
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 _PROC = Path("/proc")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _DEAD = frozenset("ZXx")
 _COMMAND_LENGTH = 60
+_OUR_VARIABLES = b"GPUPOOL_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,18 @@ def environment_of(pid: int) -> Mapping[str, str]:
         return {}
     pairs = (item.partition("=") for item in raw.decode(errors="replace").split("\0") if item)
     return {name: value for name, _, value in pairs}
+
+
+def marks_of(pid: int) -> Mapping[str, str]:
+    """As `environment_of`, of our own variables alone: it is asked of every process there is."""
+    try:
+        raw = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return {}
+    if _OUR_VARIABLES not in raw:
+        return {}
+    pairs = (item.partition(b"=") for item in raw.split(b"\0") if item.startswith(_OUR_VARIABLES))
+    return {name.decode(): value.decode(errors="replace") for name, _, value in pairs}
 
 
 def output_of(pid: int) -> frozenset[str]:
@@ -164,7 +178,9 @@ def _children_of(pid: int) -> list[int]:
     return children
 
 
+@lru_cache(maxsize=1024)
 def _user_name(uid: int | None) -> str:
+    # Cached, for a directory service may take long to answer.
     if uid is None:
         return ""
     try:

@@ -62,10 +62,10 @@ class Tell(Action):
     orders: Orders
 
 
-Table = Mapping[ProcessKey, Seen]
+Rows = Mapping[ProcessKey, Seen]
 
 
-def difference(wanted: Wanted, seen: Table, now_s: float) -> Sequence[Action]:
+def difference(wanted: Wanted, seen: Rows, now_s: float) -> Sequence[Action]:
     """All that has to be done now; empty when the host is as it should be."""
     return (
         *_surplus(wanted, seen),
@@ -75,13 +75,13 @@ def difference(wanted: Wanted, seen: Table, now_s: float) -> Sequence[Action]:
     )
 
 
-def _surplus(wanted: Wanted, seen: Table) -> Iterator[Action]:
+def _surplus(wanted: Wanted, seen: Rows) -> Iterator[Action]:
     for key, process in seen.items():
         if key not in wanted.processes and process.stage not in GOING:
             yield Stop(key=key, ends_claim=key.claim_id not in wanted.claims)
 
 
-def _orphaned(wanted: Wanted, seen: Table, now_s: float) -> Iterator[Action]:
+def _orphaned(wanted: Wanted, seen: Rows, now_s: float) -> Iterator[Action]:
     for key in wanted.processes:
         worker, scheduler = seen.get(key), seen.get(key.scheduler)
         if key.role is Role.SCHEDULER or worker is None or scheduler is None:
@@ -95,7 +95,7 @@ def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
     return failed_at_s is not None and now_s - failed_at_s >= ORPHANED_WORKER_S
 
 
-def _missing(wanted: Wanted, seen: Table) -> Iterator[Action]:
+def _missing(wanted: Wanted, seen: Rows) -> Iterator[Action]:
     begun: set[str] = set()
     for key, process in wanted.processes.items():
         there = seen.get(key)
@@ -112,12 +112,12 @@ def _missing(wanted: Wanted, seen: Table) -> Iterator[Action]:
             yield Start(key=key, wanted=process)
 
 
-def _has_lost_its_scheduler(key: ProcessKey, seen: Table) -> bool:
+def _has_lost_its_scheduler(key: ProcessKey, seen: Rows) -> bool:
     scheduler = seen.get(key.scheduler)
     return scheduler is not None and scheduler.key != key and scheduler.stage is Stage.FAILED
 
 
-def _is_blocked(process: WantedProcess, seen: Table) -> bool:
+def _is_blocked(process: WantedProcess, seen: Rows) -> bool:
     """Whether another process has to be gone first: on its device, or of an earlier start."""
     return any(
         other.key != process.key
@@ -133,7 +133,7 @@ def _is_rival(one: ProcessKey, another: ProcessKey) -> bool:
     return one.claim_id == another.claim_id and one.start != another.start
 
 
-def _untold(wanted: Wanted, seen: Table) -> Iterator[Action]:
+def _untold(wanted: Wanted, seen: Rows) -> Iterator[Action]:
     for key, process in wanted.processes.items():
         there = seen.get(key)
         if there is None or there.stage is not Stage.ALIVE:
@@ -143,7 +143,7 @@ def _untold(wanted: Wanted, seen: Table) -> Iterator[Action]:
             yield Tell(key=key, orders=orders)
 
 
-def _scheduler_address(process: WantedProcess, seen: Table) -> str | None:
+def _scheduler_address(process: WantedProcess, seen: Rows) -> str | None:
     here = seen.get(process.key.scheduler)
     if here is not None and here.listens:
         return here.address

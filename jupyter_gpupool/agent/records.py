@@ -4,10 +4,11 @@ A record is written before its process is asked for, and again once the pid is k
 the two leaves a record without a pid, whose process `adoption` finds by its marks. The file's name
 says who the process is and its content which process it is, so even a damaged file loses nothing.
 Records hold no secret, and are not synced to disk: a power cut that could lose one also ends the
-processes it speaks of.
+processes it speaks of. Called by `record_keeping`, which says when a record is written.
 """
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from .keys import ProcessKey
 from .procfs import ProcessId
 from .restarts import NO_HISTORY, History
 from .seen import Seen, Stage
+from .sendable import sendable
 from .state_folder import write_whole
 
 _PARTS = 4
+_SET_ASIDE_KEPT_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,17 @@ class Records:
                 hint="Make it writable.",
             ) from error
 
+    def tidy(self) -> None:
+        """Drop what was set aside long ago, and drafts that a dead agent left."""
+        since_s = time.time() - _SET_ASIDE_KEPT_S
+        for path in (*self._folder.glob("*.strange"), *self._folder.glob(".*.draft")):
+            try:
+                if path.stat().st_mtime < since_s:
+                    path.unlink()
+            except OSError:
+                # It harms nobody.
+                continue
+
     def load(self) -> Loaded:
         """Read every record; what cannot be read is set aside and said."""
         seen: list[Seen] = []
@@ -99,6 +113,8 @@ def _named(stem: str) -> Seen | None:
     if len(parts) != _PARTS or not parts[0] or not parts[1].isdigit():
         return None
     claim, start, lease, device = parts
+    if bool(lease) is not bool(device):
+        return None
     return Seen(
         key=ProcessKey(ClaimId(claim), int(start), LeaseId(lease) if lease else None),
         stage=Stage.FORKING,
@@ -113,6 +129,7 @@ def _content(seen: Seen, boot: str) -> dict[str, Any]:
         "boot": boot,
         "stage": seen.stage,
         "uid": seen.uid,
+        "used": seen.used,
         "pid": process.pid if process else None,
         "started_ticks": process.started_ticks if process else None,
         "address": seen.address,
@@ -141,15 +158,17 @@ def _read(path: Path, named: Seen, boot: str) -> Seen | None:
             stage=Stage(known["stage"]),
             uid=known["uid"],
             process=_process(known) if same_boot else None,
-            address=known["address"] if same_boot else None,
+            # A record of an agent before this one did not say.
+            used=bool(known.get("used", True)),
+            address=sendable(known["address"]) if known["address"] and same_boot else None,
             dashboard_port=known["dashboard_port"] if same_boot else None,
             registered=bool(known["registered"]) and same_boot,
-            problem=str(known["problem"]),
+            problem=sendable(str(known["problem"])),
             history=_history(known) if same_boot else NO_HISTORY,
             baseline_bytes=known["baseline_bytes"],
             memory_limit_bytes=known["memory_limit_bytes"],
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -26,6 +26,7 @@ class Moment:
     at: datetime
     agent_pid: int
     problem: str
+    can_start: bool
 
 
 def host_report(
@@ -49,6 +50,7 @@ def host_report(
         schedulers=tuple(scheduler_report(r) for r in rows if r.key.role is Role.SCHEDULER),
         workers=tuple(worker_report(r) for r in rows if r.key.role is Role.WORKER),
         problem=moment.problem,
+        can_start=moment.can_start,
     )
 
 

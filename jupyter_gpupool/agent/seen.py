@@ -6,7 +6,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.pool.ids import DeviceUuid, LeaseId
 from jupyter_gpupool.protocol.launch import Orders, SchedulerState, WorkerState
 from jupyter_gpupool.protocol.link import ProcessPhase, SchedulerReport, WorkerReport
 
@@ -33,6 +33,8 @@ class Stage(StrEnum):
 
 GOING = frozenset({Stage.STOPPING, Stage.FREEING})
 """Stages that nothing wanted can turn back."""
+_HEARD = frozenset({Stage.FORKING, Stage.ALIVE})
+"""Stages in which what a process says still counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +44,18 @@ class Seen:
     Attributes:
         device: The lease's device; None for a scheduler.
         uid: Whose process it is; None if its record was damaged.
-        process: Its last process, which may have ended; None until its pid is known.
+        process: Its process, which may have ended; None until its pid is known.
+        used: Whether any process of it may have come to its device.
         registered: A worker that its scheduler knows.
+        still_named: Its scheduler may still name an earlier process of it.
         closing: Why a worker said it would go; "" while it stays.
         killed_for: Why the agent itself killed it; "" if it did not.
         failed_at_s: Monotonic; when it was given up.
         gone_at_s: Monotonic; since when no process of it is left.
         baseline_bytes: Memory in use on the device before the lease; None if unknown.
         orders: What it was last told.
+        names_retiring: Workers, on any host, that a scheduler says hand over.
+        names_retired: Workers, on any host, that a scheduler says have handed over.
     """
 
     key: ProcessKey
@@ -57,9 +63,11 @@ class Seen:
     uid: int | None
     device: DeviceUuid | None = None
     process: ProcessId | None = None
+    used: bool = False
     address: str | None = None
     dashboard_port: int | None = None
     registered: bool = False
+    still_named: bool = False
     retiring: bool = False
     retired: bool = False
     closing: str = ""
@@ -71,6 +79,8 @@ class Seen:
     baseline_bytes: int | None = None
     memory_limit_bytes: int | None = None
     orders: Orders | None = None
+    names_retiring: tuple[str, ...] = ()
+    names_retired: tuple[str, ...] = ()
 
     @property
     def pid(self) -> int | None:
@@ -82,7 +92,7 @@ class Seen:
     def may_use_device(self) -> bool:
         """Whether anything of it can be on its device; not if it was given up before it ran."""
         settled = self.stage in (Stage.FAILED, Stage.RETIRED)
-        return self.device is not None and not (settled and self.process is None)
+        return self.device is not None and not (settled and not self.used)
 
     @property
     def listens(self) -> bool:
@@ -95,9 +105,11 @@ def forking(seen: Seen) -> Seen:
     return replace(
         seen,
         stage=Stage.FORKING,
+        process=None,
         address=None,
         dashboard_port=None,
         registered=False,
+        still_named=seen.used,
         closing="",
         killed_for="",
         orders=None,
@@ -107,7 +119,8 @@ def forking(seen: Seen) -> Seen:
 def forked(seen: Seen, process: ProcessId) -> Seen:
     """It runs. It may have said something before its pid was known, and may be unwanted already."""
     stage = Stage.ALIVE if seen.stage is Stage.FORKING else seen.stage
-    return replace(seen, stage=stage, process=process)
+    problem = "" if seen.registered else seen.problem
+    return replace(seen, stage=stage, process=process, used=True, problem=problem)
 
 
 def failed(seen: Seen, problem: str, now_s: float) -> Seen:
@@ -118,12 +131,16 @@ def failed(seen: Seen, problem: str, now_s: float) -> Seen:
 
 
 def scheduler_said(seen: Seen, state: SchedulerState) -> Seen:
-    """A scheduler tells where it listens, or why it cannot go on."""
+    """A scheduler tells where it listens, or why it cannot go on, and of its workers."""
+    if seen.stage not in _HEARD:
+        return seen
     return replace(
         seen,
         address=state.address or None,
         dashboard_port=state.dashboard_port,
         problem=state.problem,
+        names_retiring=state.retiring,
+        names_retired=state.retired,
     )
 
 
@@ -131,14 +148,19 @@ def worker_named_by_scheduler(seen: Seen, state: SchedulerState) -> Seen:
     """A scheduler tells of its workers; what it says of this one.
 
     It can make a worker registered but not undo it: both speak on sockets of their own, so an older
-    line of the one may come after a newer one of the other.
+    line of the one may come after a newer one of the other. A busy scheduler names a dead worker
+    for a while, so a worker forked again counts as named only after it was not.
     """
+    if seen.stage not in _HEARD:
+        return seen
     name = seen.key.lease_id
-    registered = seen.registered or name in state.workers
+    still_named = seen.still_named and name in state.workers
+    registered = seen.registered or (name in state.workers and not still_named)
     return replace(
         seen,
         registered=registered,
-        problem="" if registered else seen.problem,
+        still_named=still_named,
+        problem=_problem_of(seen, registered=registered),
         retiring=name in state.retiring,
         retired=seen.retired or name in state.retired,
     )
@@ -146,10 +168,17 @@ def worker_named_by_scheduler(seen: Seen, state: SchedulerState) -> Seen:
 
 def worker_said(seen: Seen, state: WorkerState) -> Seen:
     """A worker tells that it is registered, or why it goes."""
+    if seen.stage not in _HEARD:
+        return seen
     stays = seen.registered and not state.closing
     registered = state.registered or stays
-    problem = "" if registered else seen.problem
+    problem = _problem_of(seen, registered=registered)
     return replace(seen, registered=registered, closing=state.closing, problem=problem)
+
+
+def _problem_of(seen: Seen, *, registered: bool) -> str:
+    """A worker that works has none; but why the one before it ended is told until then."""
+    return "" if registered and seen.stage is Stage.ALIVE else seen.problem
 
 
 def phase_of(seen: Seen) -> ProcessPhase:
@@ -185,6 +214,8 @@ def scheduler_report(seen: Seen) -> SchedulerReport:
         address=seen.address,
         dashboard_port=seen.dashboard_port,
         problem=seen.problem,
+        retiring=tuple(LeaseId(name) for name in seen.names_retiring),
+        retired=tuple(LeaseId(name) for name in seen.names_retired),
     )
 
 

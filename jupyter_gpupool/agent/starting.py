@@ -73,6 +73,7 @@ async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
     finally:
         os.close(log_fd)
     parts.groups.put(key, pid)
+    parts.files.give(pid)
     row = procfs.read_row(pid)
     # Gone already: an identity that no process has, so that its end is noticed at once.
     return row.id if row is not None else ProcessId(pid, 0)

@@ -1,62 +1,31 @@
-"""Ends processes for good: asks, waits, then kills everything that belongs to them.
+"""Signals processes and waits for their end; which processes, `sweeping` knows.
 
-Called by `endings`. Nothing of a claim may be left running, so the process table is read again
-after each sweep until it shows none of them.
+Called by `sweeping`, `memory` and `host`. A signal goes to the very process that was meant, never
+to another one that has its pid by now.
 """
 
 import asyncio
 import os
 import signal
-import time
 
 from . import procfs
-from .control_groups import pids_in
-from .footprint import Footprint, Look, members
-from .procfs import ProcessId, ProcessRow
+from .footprint import Look
+from .procfs import ProcessId
 
-_SWEEPS_EVERY_S = 0.01
-_SLOWEST_SWEEP_S = 0.5
-LOOK = Look(environment=procfs.environment_of, output=procfs.output_of, user=procfs.user_of)
+_LOOK_EVERY_S = 0.05
+LOOK = Look(environment=procfs.marks_of, output=procfs.output_of, user=procfs.user_of)
 """Looks closer at processes of this host."""
 
 
-async def end(footprint: Footprint, *, grace_s: float, give_up_after_s: float = 5.0) -> bool:
-    """End all of it; whether nothing is left.
-
-    False means that something survives SIGKILL, as a process stuck in the driver does: call again.
-    """
-    if footprint.leader is not None and grace_s > 0:
-        await _ask(footprint.leader, grace_s)
-    deadline_s = time.monotonic() + give_up_after_s
-    pause_s = _SWEEPS_EVERY_S
-    while kill_all(footprint):
-        if time.monotonic() > deadline_s:
-            return False
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, _SLOWEST_SWEEP_S)
-    return True
-
-
-def kill_all(footprint: Footprint) -> int:
-    """Kill all that is there of it right now; how many that were."""
-    found = find_all(footprint)
-    for row in found:
-        send(row.id, signal.SIGKILL)
-    return len(found)
-
-
-def find_all(footprint: Footprint) -> tuple[ProcessRow, ...]:
-    """All that is there of it right now."""
-    grouped = pids_in(footprint.group) if footprint.group else frozenset[int]()
-    return members(footprint, procfs.read_rows(), LOOK, grouped=grouped)
-
-
 def send(process: ProcessId, number: signal.Signals) -> bool:
-    """Signal this very process, never another one with its pid; whether it was there."""
+    """Signal this very process; whether it was there."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return False
+    except OSError:
+        # No descriptor is left: then a look just before has to do.
+        return _send_plainly(process, number)
     try:
         if not procfs.is_alive(process):
             return False
@@ -69,12 +38,13 @@ def send(process: ProcessId, number: signal.Signals) -> bool:
         os.close(descriptor)
 
 
-async def _ask(leader: ProcessId, grace_s: float) -> None:
-    row = procfs.read_row(leader.pid)
+async def ask_to_end(process: ProcessId, grace_s: float) -> None:
+    """Ask it politely, and give it that long."""
+    row = procfs.read_row(process.pid)
     # A stopped process would only hear it once it is continued.
-    if row is None or row.is_stopped or not send(leader, signal.SIGTERM):
+    if row is None or row.is_stopped or not send(process, signal.SIGTERM):
         return
-    await wait_for_end(leader, grace_s)
+    await wait_for_end(process, grace_s)
 
 
 async def wait_for_end(process: ProcessId, timeout_s: float) -> bool:
@@ -83,6 +53,8 @@ async def wait_for_end(process: ProcessId, timeout_s: float) -> bool:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return True
+    except OSError:
+        return await _look_for_end(process, timeout_s)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(descriptor, ended.set)
@@ -97,3 +69,24 @@ async def wait_for_end(process: ProcessId, timeout_s: float) -> bool:
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
+
+
+def _send_plainly(process: ProcessId, number: signal.Signals) -> bool:
+    if not procfs.is_alive(process):
+        return False
+    try:
+        os.kill(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+async def _look_for_end(process: ProcessId, timeout_s: float) -> bool:
+    """Without a descriptor that could tell, look again and again."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            while procfs.is_alive(process):  # noqa: ASYNC110 - there is no descriptor to wait on
+                await asyncio.sleep(_LOOK_EVERY_S)
+    except TimeoutError:
+        return False
+    return True

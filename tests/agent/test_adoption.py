@@ -56,6 +56,12 @@ def test_fork_that_never_came_is_done_again(worker_seen) -> None:
     assert after.stage is Stage.AGAIN
 
 
+def test_fork_that_may_have_come_has_used_its_device(worker_seen, row) -> None:
+    """It may have ended before anyone looked."""
+    [after] = take_over([worker_seen(process=None, stage=Stage.FORKING)], []).seen
+    assert after.used
+
+
 def test_scheduler_of_an_earlier_boot_has_failed(scheduler_seen) -> None:
     """A reboot takes everything with it."""
     [after] = take_over([scheduler_seen(process=None)], []).seen

@@ -8,11 +8,13 @@ from jupyter_gpupool.agent import claim_folders
 from jupyter_gpupool.agent.claim_folders import (
     LARGEST_LOG_BYTES,
     LOGS_KEPT_S,
+    cut_large,
     last_lines,
     make_working_folder,
     open_log,
-    remove_working_folders,
-    tidy_logs,
+    remove_folders,
+    remove_old_logs,
+    set_aside_working_folders,
 )
 from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.state_folder import open_state_folder
@@ -86,7 +88,7 @@ def test_folder_of_a_claim_that_is_over_goes(folder) -> None:
     for claim_id in ("c1", "c2"):
         make_working_folder(folder, claim_id, uid=os.getuid(), gid=os.getgid())
         (folder.claim(claim_id) / "file").write_text("x")
-    remove_working_folders(folder, keep={"c2"})
+    remove_folders(set_aside_working_folders(folder, keep={"c2"}))
     assert [path.name for path in folder.claims.iterdir()] == ["c2"]
 
 
@@ -97,21 +99,21 @@ def test_removal_follows_no_link(folder, tmp_path) -> None:
     (treasure / "file").write_text("x")
     path = make_working_folder(folder, "c1", uid=os.getuid(), gid=os.getgid())
     (path / "link").symlink_to(treasure)
-    remove_working_folders(folder, keep=())
+    remove_folders(set_aside_working_folders(folder, keep=()))
     assert (treasure / "file").exists()
 
 
 def test_logs_of_an_ended_claim_stay_for_a_week(folder, monkeypatch) -> None:
     """Then they go too."""
     write_log(folder, "x")
-    tidy_logs(folder, keep=())
+    remove_old_logs(folder, keep=())
     assert folder.log(KEY).exists()
     stat = folder.log(KEY).stat()
     old = (stat.st_atime, stat.st_mtime - LOGS_KEPT_S - 1)
     os.utime(folder.log(KEY), old)
-    tidy_logs(folder, keep={"c1"})
+    remove_old_logs(folder, keep={"c1"})
     assert folder.log(KEY).exists()
-    tidy_logs(folder, keep=())
+    remove_old_logs(folder, keep=())
     assert not folder.log(KEY).parent.exists()
 
 
@@ -122,7 +124,32 @@ def test_large_log_is_cut_to_its_end(folder, monkeypatch) -> None:
     monkeypatch.setattr(claim_folders, "_KEPT_OF_LARGE_LOG_BYTES", 10)
     descriptor = open_log(folder, KEY)
     os.write(descriptor, b"x" * 2000 + b"the end\n")
-    tidy_logs(folder, keep={"c1"})
+    remove_old_logs(folder, keep={"c1"})
     os.write(descriptor, b"more\n")
     os.close(descriptor)
     assert folder.log(KEY).read_bytes() == b"xxthe end\nmore\n"
+
+
+def test_folder_that_is_wanted_meanwhile_stays(folder) -> None:
+    """It is out of the way of the old one, which goes at leisure."""
+    old = make_working_folder(folder, "c1", uid=os.getuid(), gid=os.getgid())
+    (old / "old").write_text("x")
+    gone = set_aside_working_folders(folder, keep=())
+    new = make_working_folder(folder, "c1", uid=os.getuid(), gid=os.getgid())
+    remove_folders(gone)
+    assert list(folder.claims.iterdir()) == [new]
+    assert not list(new.iterdir())
+
+
+def test_folder_that_a_dead_agent_set_aside_goes(folder) -> None:
+    """Whatever is wanted now."""
+    make_working_folder(folder, "c1", uid=os.getuid(), gid=os.getgid())
+    set_aside_working_folders(folder, keep=())
+    remove_folders(set_aside_working_folders(folder, keep={"c1"}))
+    assert not list(folder.claims.iterdir())
+
+
+def test_only_large_logs_are_cut(folder, tmp_path) -> None:
+    """One that is not there is no problem."""
+    write_log(folder, "x")
+    assert cut_large([folder.log(KEY), tmp_path / "none"]) == 0

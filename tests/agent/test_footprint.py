@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gpupool.agent.footprint import HOST_MARK, Footprint, Look, belongs, members
+from jupyter_gpupool.agent.footprint import HOST_MARK, Footprint, Kinship, Look, belongs
 from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.procfs import ProcessId
 
@@ -31,7 +31,7 @@ def look(environments=None, outputs=None, users=None) -> Look:
 
 def pids(footprint, rows, eyes=None, **more) -> list[int]:
     table = {row.id.pid: row for row in rows}
-    return [found.id.pid for found in members(footprint, table, eyes or look(), **more)]
+    return [found.id.pid for found in Kinship(table, eyes or look()).members(footprint, **more)]
 
 
 def test_its_session_belongs_to_it(footprint, row) -> None:

@@ -1,5 +1,8 @@
 """Records of what runs: whole or not at all, and never the only copy of who a process is."""
 
+import json
+import os
+
 import pytest
 
 from jupyter_gpupool.agent.keys import ProcessKey
@@ -29,6 +32,7 @@ def test_record_comes_back_as_it_was(records, worker_seen) -> None:
         memory_limit_bytes=9,
         registered=True,
         problem="p",
+        used=True,
     )
     records.write(seen)
     assert records.load().seen == (seen,)
@@ -104,3 +108,42 @@ def test_process_is_known_by_pid_and_start_time(records, worker_seen) -> None:
     """A pid alone would be somebody else's some day."""
     records.write(worker_seen(process=ProcessId(5, 77)))
     assert records.load().seen[0].process == ProcessId(5, 77)
+
+
+def test_record_says_whether_its_device_was_used(records, worker_seen) -> None:
+    """Without a process too: it is gone, and its device not proven free."""
+    records.write(worker_seen(stage=Stage.FREEING, process=None, used=True))
+    assert records.load().seen[0].used
+
+
+def test_older_record_counts_as_used(records, folder, worker_seen) -> None:
+    """An agent before this one did not say."""
+    records.write(worker_seen())
+    path = next(folder.iterdir())
+    known = json.loads(path.read_text())
+    del known["used"]
+    path.write_text(json.dumps(known))
+    assert records.load().seen[0].used
+
+
+def test_name_of_half_a_worker_is_set_aside(records, folder) -> None:
+    """A lease has a device, and a scheduler has neither."""
+    (folder / "c1,1,l1,.json").write_text("{}")
+    assert records.load().seen == ()
+
+
+def test_text_of_a_record_can_be_sent(records, worker_seen) -> None:
+    """What a process once said must not silence the next agent."""
+    records.write(worker_seen(problem="bad \ud800"))
+    assert records.load().seen[0].problem == "bad ?"
+
+
+def test_what_was_set_aside_goes_after_a_week(records, folder) -> None:
+    """As do the drafts of a dead agent; what is new stays."""
+    names = ("a.strange", ".b.json.draft", "c.strange")
+    for name in names:
+        (folder / name).write_text("")
+    for name in names[:2]:
+        os.utime(folder / name, (0, 0))
+    records.tidy()
+    assert [path.name for path in folder.iterdir()] == ["c.strange"]

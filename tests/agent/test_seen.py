@@ -118,3 +118,49 @@ def test_fork_that_is_unwanted_by_then_stays_so(worker_seen) -> None:
     """Its stop waits for the pid."""
     after = forked(worker_seen(stage=Stage.STOPPING), ProcessId(7, 7))
     assert (after.stage, after.process) == (Stage.STOPPING, ProcessId(7, 7))
+
+
+def test_busy_scheduler_does_not_register_the_next_process(worker_seen) -> None:
+    """It names the dead one for a while; the new one counts once it was not named, or says so."""
+    again = forked(forking(worker_seen(used=True)), ProcessId(7, 7))
+    stale = worker_named_by_scheduler(again, a_state(workers=("l1",)))
+    assert not stale.registered
+    forgotten = worker_named_by_scheduler(stale, a_state())
+    assert worker_named_by_scheduler(forgotten, a_state(workers=("l1",))).registered
+    assert worker_said(stale, WorkerState(registered=True)).registered
+
+
+@pytest.mark.parametrize("stage", [Stage.FAILED, Stage.AGAIN, Stage.STOPPING, Stage.FREEING])
+def test_late_word_changes_nothing(worker_seen, scheduler_seen, stage) -> None:
+    """Least of all the reason why it was given up."""
+    seen = worker_seen(stage=stage, problem="why")
+    assert worker_named_by_scheduler(seen, a_state(workers=("l1",))) == seen
+    assert worker_said(seen, WorkerState(registered=True)) == seen
+    given_up = scheduler_seen(stage=stage, problem="why")
+    assert scheduler_said(given_up, a_state()) == given_up
+
+
+def test_problem_lasts_until_the_next_process_works(worker_seen) -> None:
+    """Also if it is quicker than its zygote's answer."""
+    again = worker_said(forking(worker_seen(problem="why")), WorkerState(registered=True))
+    assert again.problem == "why"
+    assert forked(again, ProcessId(7, 7)).problem == ""
+
+
+def test_fork_has_no_process_until_it_has_its_own(worker_seen) -> None:
+    """The one before is nobody's leader any more."""
+    assert forking(worker_seen()).process is None
+
+
+def test_device_is_used_from_the_fork_on(worker_seen) -> None:
+    """And is not by what was given up before."""
+    before = worker_seen(stage=Stage.FAILED, process=None)
+    assert not before.may_use_device
+    assert forked(before, ProcessId(7, 7)).may_use_device
+
+
+def test_scheduler_names_those_that_retire_on_any_host(scheduler_seen) -> None:
+    """Their own agents cannot know."""
+    said = scheduler_said(scheduler_seen(), a_state(retiring=("l7",), retired=("l8",)))
+    report = scheduler_report(said)
+    assert (report.retiring, report.retired) == (("l7",), ("l8",))

@@ -1,137 +1,55 @@
-"""Ends real processes for good, however they are related to the one that was asked to end."""
+"""Signals reach the very process that was meant, and its end can be waited for."""
 
-import asyncio
+import errno
 import os
 import signal
 import subprocess
 import sys
-import uuid
 from dataclasses import replace
 
 import pytest
 
 from jupyter_gpupool.agent import procfs
-from jupyter_gpupool.agent.footprint import Footprint
-from jupyter_gpupool.agent.keys import ProcessKey
-from jupyter_gpupool.agent.stopping import end, find_all, send, wait_for_end
-
-SLEEP = "import time; time.sleep(600)"
-DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "
-DAEMON = """
-import os, subprocess, sys, time
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-if os.fork() == 0:
-    os.setsid()
-    if os.fork():
-        os._exit(0)
-    time.sleep(600)
-os.wait()
-print(flush=True)
-time.sleep(600)
-"""
-
-
-class Worker:
-    """A process that stands for a worker: first of its session, with its lease's marks."""
-
-    def __init__(self, program: str) -> None:
-        lease = uuid.uuid4().hex
-        marks = {"GPUPOOL_CLAIM": "test", "GPUPOOL_LEASE": lease}
-        self.popen = subprocess.Popen(
-            [sys.executable, "-c", program],
-            env={**os.environ, **marks},
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-        )
-        row = procfs.read_row(self.popen.pid)
-        self.footprint = Footprint(
-            key=ProcessKey("test", 1, lease),
-            host_id="none",
-            leader=row.id,
-            uid=os.getuid(),
-            log="/nowhere",
-        )
-
-    def wait_ready(self) -> "Worker":
-        self.popen.stdout.readline()
-        return self
-
-    def stop(self) -> None:
-        os.kill(self.popen.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.popen.pid, os.WSTOPPED)
+from jupyter_gpupool.agent.procfs import ProcessId
+from jupyter_gpupool.agent.stopping import send, wait_for_end
 
 
 @pytest.fixture
-def worker():
-    made = []
-
-    def make(program: str) -> Worker:
-        made.append(Worker(program))
-        return made[-1]
-
-    yield make
-    for one in made:
-        for row in find_all(one.footprint):
-            send(row.id, signal.SIGKILL)
-        one.popen.stdout.close()
-        one.popen.wait(10)
+def child():
+    popen = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield popen
+    popen.kill()
+    popen.wait(10)
+    popen.stdin.close()
 
 
-async def test_asked_process_ends_by_itself(worker) -> None:
-    """With SIGTERM it may say goodbye."""
-    one = worker("import time; print(flush=True); time.sleep(600)").wait_ready()
-    assert await end(one.footprint, grace_s=5)
-    assert one.popen.wait(5) == -signal.SIGTERM
+@pytest.fixture(params=[True, False], ids=["with descriptors", "without any left"])
+def descriptors(request, monkeypatch) -> bool:
+    """A host that gives the agent no more descriptors is no reason to let a process live."""
+
+    def refuse(_: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    if not request.param:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    return request.param
 
 
-async def test_deaf_process_is_killed_after_its_grace(worker) -> None:
-    """It had its chance."""
-    one = worker(DEAF + SLEEP).wait_ready()
-    assert await end(one.footprint, grace_s=0.1)
-    assert one.popen.wait(5) == -signal.SIGKILL
+def identity(child) -> ProcessId:
+    return procfs.read_row(child.pid).id
 
 
-async def test_stopped_process_is_killed_without_waiting(worker) -> None:
-    """It cannot hear anything else."""
-    one = worker(SLEEP)
-    one.stop()
-    async with asyncio.timeout(5):
-        assert await end(one.footprint, grace_s=60)
-    assert one.popen.wait(5) == -signal.SIGKILL
-
-
-async def test_daemons_end_with_it(worker) -> None:
-    """In sessions of their own, reparented, with and without exec."""
-    one = worker(DAEMON).wait_ready()
-    assert len(find_all(one.footprint)) == 3
-    assert await end(one.footprint, grace_s=0)
-    assert find_all(one.footprint) == ()
-
-
-async def test_what_is_left_of_a_dead_leader_ends(worker) -> None:
-    """A crash leaves its children behind."""
-    one = worker(DAEMON).wait_ready()
-    one.popen.kill()
-    one.popen.wait(5)
-    assert await end(one.footprint, grace_s=5)
-    assert find_all(one.footprint) == ()
-
-
-async def test_another_process_with_its_pid_is_spared(worker) -> None:
-    """Identity is pid and start time."""
-    one = worker(SLEEP)
-    leader = replace(one.footprint.leader, started_ticks=1)
-    stranger = replace(one.footprint, leader=leader, key=ProcessKey("other", 1, "other"))
-    assert await end(stranger, grace_s=0)
-    assert one.popen.poll() is None
-    assert not send(leader, signal.SIGKILL)
-
-
-async def test_end_of_any_process_can_be_waited_for(worker) -> None:
+async def test_end_of_any_process_can_be_waited_for(child, descriptors) -> None:
     """Within a time, and for one that has gone already."""
-    one = worker(SLEEP)
-    assert not await wait_for_end(one.footprint.leader, 0.05)
-    one.popen.kill()
-    assert await wait_for_end(one.footprint.leader, 5)
-    one.popen.wait(5)
-    assert await wait_for_end(one.footprint.leader, 0)
+    process = identity(child)
+    assert not await wait_for_end(process, 0.05)
+    assert send(process, signal.SIGKILL)
+    assert await wait_for_end(process, 5)
+    child.wait(5)
+    assert await wait_for_end(process, 0)
+
+
+def test_another_process_with_its_pid_is_spared(child, descriptors) -> None:
+    """Identity is pid and start time."""
+    assert not send(replace(identity(child), started_ticks=1), signal.SIGKILL)
+    assert child.poll() is None

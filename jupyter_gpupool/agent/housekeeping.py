@@ -1,0 +1,97 @@
+"""What has to be looked at now and then: memory, devices, logs, folders, what got stuck.
+
+Made and run by `host`. Nothing here is waited for by anyone, and nothing here may hold up what is.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from jupyter_gpupool.pool.ids import ClaimId
+
+from .carry_out import CarryOut
+from .claim_folders import (
+    cut_large,
+    remove_folders,
+    remove_old_logs,
+    set_aside_working_folders,
+)
+from .device_watch import Pace
+from .memory import kill, outgrown
+from .parts import Parts
+from .seen import Stage
+
+logger = logging.getLogger(__name__)
+
+_TIDY_EVERY_S = 60.0
+
+
+class Housekeeping:
+    """The regular work of one host's agent.
+
+    Args:
+        keep: The claims whose folders stay.
+        turn: Compares what is wanted with what is.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        hands: CarryOut,
+        pace: Pace,
+        *,
+        keep: Callable[[], Collection[ClaimId]],
+        turn: Callable[[], None],
+    ) -> None:
+        self._parts = parts
+        self._hands = hands
+        self._pace = pace
+        self._keep = keep
+        self._turn = turn
+
+    async def tick_for_ever(self) -> None:
+        """Each second while anything runs."""
+        while True:
+            await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
+            self._watch_memory()
+            self._parts.devices.judge(self._hands.forget)
+            self._parts.processes.look()
+            self._parts.keeper.retry()
+            self._hands.look_after()
+            self._turn_if_orphaned()
+
+    async def tidy_for_ever(self) -> None:
+        """Logs of what runs each second, for they can grow fast; all else each minute."""
+        tidied_at_s = time.monotonic()
+        while True:
+            await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
+            logs = [self._parts.folder.log(key) for key in self._parts.table]
+            if time.monotonic() - tidied_at_s < _TIDY_EVERY_S:
+                if cut_large(logs, only_look=True):
+                    await asyncio.to_thread(cut_large, logs)
+                continue
+            await self._tidy()
+            tidied_at_s = time.monotonic()
+
+    async def _tidy(self) -> None:
+        folder, keep = self._parts.folder, frozenset(self._keep())
+        try:
+            # Here, and not in the thread: a claim that is wanted meanwhile has its folder kept.
+            gone = set_aside_working_folders(folder, keep=keep)
+            await asyncio.to_thread(remove_folders, gone)
+            await asyncio.to_thread(remove_old_logs, folder, keep=keep)
+        except OSError as error:
+            logger.warning("Old folders could not be tidied: %s", error)
+        self._parts.records.tidy()
+
+    def _turn_if_orphaned(self) -> None:
+        if any(seen.stage is Stage.FAILED for seen in self._parts.table.values()):
+            self._turn()
+
+    def _watch_memory(self) -> None:
+        for found in outgrown(self._parts.table.values()):
+            logger.warning("%s is killed: %s", found.key, found.reason)
+            self._parts.table.put(replace(self._parts.table[found.key], killed_for=found.reason))
+            kill(found)
