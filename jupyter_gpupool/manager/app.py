@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from jupyter_core.paths import jupyter_config_path, jupyter_runtime_dir
 from traitlets import Bool, Float, Int, Unicode
 from traitlets.config import Application
+from traitlets.config.application import catch_config_error
 
 from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.units import parse_duration
 
 from .logs import set_up_logs
-from .runtime_file import default_runtime_file
+from .runtime_file import default_runtime_file, this_host
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -48,13 +49,16 @@ class ManagerApp(Application):
     ).tag(config=True)
     port = Int(
         7866,
+        min=0,
+        max=65535,
         help="TCP port to listen on; 0 takes any free one. An embedded manager takes the port it"
         " had last, else any. Default: 7866.",
     ).tag(config=True)
     state_folder = Unicode(
         help="Folder of the database, keys and first token; private, on a local disk that honours"
-        " fsync. Default: /var/lib/gpupool/manager for root, else gpupool/manager in"
-        " XDG_STATE_HOME."
+        " fsync. An embedded manager heeds --state alone. Default: /var/lib/gpupool/manager for"
+        " root, else gpupool/manager in XDG_STATE_HOME; embedded embedded/HOST/manager beside it,"
+        " HOST being a mark of this host."
     ).tag(config=True)
     database_url = Unicode(
         help="SQLAlchemy URL of the database, such as postgresql+psycopg://… with credentials from"
@@ -66,6 +70,8 @@ class ManagerApp(Application):
     keyfile = Unicode(help="PEM file with the key of certfile. Default: empty.").tag(config=True)
     host_lost_after_s = Float(
         30.0,
+        min=3.0,
+        max=86_400.0,
         help="Seconds of silence after which a host is lost and its leases are given up. Shorter"
         " frees claims from dead hosts sooner, longer forgives slow networks. Default: 30.",
     ).tag(config=True)
@@ -77,8 +83,23 @@ class ManagerApp(Application):
     orphan_after_s = Float(
         allow_none=True,
         default_value=None,
+        min=1.0,
         help="Seconds after which an agent that does not hear the manager ends its claims and"
         " itself. Longer survives longer outages. Default: None, 3600, embedded 600.",
+    ).tag(config=True)
+    start_within_s = Float(
+        120.0,
+        min=1.0,
+        max=86_400.0,
+        help="Seconds a claim's start may take before it is given up and tried elsewhere. Shorter"
+        " frees devices from hanging starts sooner, longer suits slow disks and imports. Default:"
+        " 120.",
+    ).tag(config=True)
+    most_claims_a_user = Int(
+        1000,
+        min=1,
+        help="How many claims of one user may live at a time, waiting ones included. It bounds the"
+        " manager's memory. Default: 1000.",
     ).tag(config=True)
     retention = Unicode(
         "30d",
@@ -88,12 +109,14 @@ class ManagerApp(Application):
     run_as_users = Bool(
         True,
         help="Run each claim as its owner's operating system user; false runs all as the agent's"
-        " own user. Embedded managers always use the latter. Default: true.",
+        " own user, which a root agent refuses without its own setting run_claims_as_agent."
+        " Embedded managers always use the latter. Default: true.",
     ).tag(config=True)
     embedded = Bool(
         False,
         help="Be one user's own pool on this machine: write the runtime file, keep an agent, end"
-        " when unused. Default: false.",
+        " when unused. Such a manager listens on loopback without TLS, on a SQLite file in a state"
+        " folder of its own, whatever stands here for another manager. Default: false.",
     ).tag(config=True)
     runtime_file = Unicode(
         help="File by which clients find an embedded pool. Default: gpupool-HOST.json in the"
@@ -115,6 +138,7 @@ class ManagerApp(Application):
     ).tag(config=True)
     idle_exit_after_s = Float(
         _EMBEDDED_IDLE_S,
+        min=0.0,
         help="Seconds without claims and requests after which an embedded manager ends; 0 never."
         " The next use starts it again in about a second. Default: 600.",
     ).tag(config=True)
@@ -140,10 +164,12 @@ class ManagerApp(Application):
         ),
     }
 
+    @catch_config_error
     def initialize(self, argv: list[str] | None = None) -> None:
         """Read the command line, then the configuration file, then the command line again."""
         self.parse_command_line(argv)
         command_line = deepcopy(self.config)
+        self._said = frozenset(command_line.get("ManagerApp", {}))
         self.load_config_file("jupyter_gpupool_config", jupyter_config_path()[::-1])
         self.update_config(command_line)
 
@@ -155,6 +181,10 @@ class ManagerApp(Application):
         except PoolError as error:
             sys.stderr.write(f"{error}\n")
             self.exit(1)
+        except OSError as error:
+            what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            sys.stderr.write(f"The manager cannot go on: {what}.\n")
+            self.exit(1)
 
     def _run(self) -> None:
         from .serving import serve  # noqa: PLC0415 - `--help` needs none of the service
@@ -165,21 +195,31 @@ class ManagerApp(Application):
     def _serving(self) -> Serving:
         from .serving import Serving  # noqa: PLC0415 - as above
 
-        state = Path(self.state_folder) if self.state_folder else default_state_folder()
+        if self.embedded:
+            return self._serving_embedded()
         return Serving(
             ip=self.ip,
-            port=self._port(),
-            state=state,
+            port=self.port,
+            state=Path(self.state_folder or default_state_folder()),
             settings=self._settings(),
             database_url=self.database_url or None,
             tls=self._tls(),
-            embedded=self._embedded(state) if self.embedded else None,
-            idle_exit_after_s=(self.idle_exit_after_s or None) if self.embedded else None,
         )
 
-    def _port(self) -> int:
-        chosen = "port" in self.config.get("ManagerApp", {})
-        return self.port if chosen or not self.embedded else 0
+    def _serving_embedded(self) -> Serving:
+        """What the configuration file says for the organisation's manager is not for this one."""
+        from .serving import Serving  # noqa: PLC0415 - as above
+
+        chosen = self.state_folder if "state_folder" in self._said else ""
+        state = Path(chosen or default_embedded_folder() / "manager")
+        return Serving(
+            ip="127.0.0.1",
+            port=self.port if "port" in self._said else 0,
+            state=state,
+            settings=self._settings(),
+            embedded=self._embedded(state),
+            idle_exit_after_s=self.idle_exit_after_s or None,
+        )
 
     def _settings(self) -> Settings:
         default_orphan_s = _EMBEDDED_ORPHAN_S if self.embedded else _ORPHAN_S
@@ -189,6 +229,8 @@ class ManagerApp(Application):
             orphan_after_s=self.orphan_after_s or default_orphan_s,
             retention=parse_duration(self.retention, field="retention"),
             run_as_users=self.run_as_users and not self.embedded,
+            start_within_s=self.start_within_s,
+            most_claims_a_user=self.most_claims_a_user,
         )
 
     def _tls(self) -> Tls | None:
@@ -216,6 +258,14 @@ def default_state_folder() -> Path:
         return Path("/var/lib/gpupool/manager")
     home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(home).expanduser() / "gpupool" / "manager"
+
+
+def default_embedded_folder() -> Path:
+    """Where this user's embedded manager and its agent keep theirs: on this host alone.
+
+    A home may be shared by many hosts, and each has its own embedded pool.
+    """
+    return default_state_folder().parent / "embedded" / this_host()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

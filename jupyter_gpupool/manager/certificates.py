@@ -1,6 +1,6 @@
 """A claim's own certificate authority and its three parties, made when the claim is granted.
 
-Called by `service/granting.py`. The authority's key signs the three and is then thrown away, so
+Called by `service/planning.py`. The authority's key signs the three and is then thrown away, so
 nobody, the manager included, can make a fourth party of a claim.
 """
 

@@ -109,6 +109,11 @@ class HttpServer:
         await asyncio.wait((listening, self._task), return_when=asyncio.FIRST_COMPLETED)
         listening.cancel()
 
+    async def ended(self) -> None:
+        """Wait until it stops serving by itself, which is for ever unless there is a defect."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
     async def stop(self) -> None:
         """Answer what was asked, then hang up."""
         if self._server is not None and self._task is not None:

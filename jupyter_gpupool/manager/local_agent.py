@@ -1,7 +1,8 @@
 """The embedded pool's own agent: kept alive on this machine, in a session of its own.
 
 It outlives a manager that is killed, and the next manager finds it by its lock; so it is started
-only while no agent holds its state folder.
+only while no agent holds its state folder. Only an agent that was started here is ever ended: its
+pid and the time it started stand in a file of the manager's.
 """
 
 import asyncio
@@ -15,6 +16,9 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from .private_files import read_private, write_private
+from .runtime_file import started_at
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
@@ -31,12 +35,14 @@ class AgentCommand:
     Attributes:
         simulated: How many simulated devices; None lets it look for real ones.
         log: File that takes its output.
+        record: File that says which process it is.
     """
 
     url: str
     state: Path
     simulated: int | None
     log: Path
+    record: Path
 
     def argv(self) -> list[str]:
         """Its command line, which holds no secret."""
@@ -58,7 +64,7 @@ class LocalAgent:
     def start(self, *, replace: bool) -> None:
         """Begin. `replace` ends an agent that an earlier manager left at another address."""
         if replace:
-            _signal_holder(self._command.state)
+            self._signal_own()
         self._task = asyncio.create_task(self._keep(), name="gpupool-local-agent")
 
     async def stop(self) -> None:
@@ -71,18 +77,23 @@ class LocalAgent:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
             await self._wait_for_end(self._process)
-        elif _signal_holder(self._command.state):
+        elif self._signal_own():
             await self._wait_for_release()
 
     async def _keep(self) -> None:
         pause_s = _FIRST_PAUSE_S
+        is_told = False
         while True:
             if is_held(self._command.state):
+                if not is_told and not self._own():
+                    is_told = True
+                    _LOG.warning("An agent of another pool uses %s", self._command.state)
                 await asyncio.sleep(_LOOK_EVERY_S)
                 continue
             loop = asyncio.get_running_loop()
             started_s = loop.time()
             self._process = await self._spawn()
+            self._write_down(self._process.pid)
             status = await self._process.wait()
             ran_s = loop.time() - started_s
             pause_s = (
@@ -106,6 +117,27 @@ class LocalAgent:
             )
         finally:
             os.close(log)
+
+    def _write_down(self, pid: int) -> None:
+        with contextlib.suppress(OSError):
+            write_private(self._command.record, f"{pid} {started_at(pid)}")
+
+    def _own(self) -> int | None:
+        """The pid of an agent that this pool has started and that runs, if there is one."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pid, started = map(int, read_private(self._command.record).split())
+            # The lock is only held by a living agent, so the pid in its file is true.
+            holder = int((self._command.state / "agent.lock").read_text().split()[0])
+            if holder == pid and started_at(pid) == started and is_held(self._command.state):
+                return pid
+        return None
+
+    def _signal_own(self) -> bool:
+        pid = self._own()
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        return pid is not None
 
     async def _wait_for_release(self) -> None:
         # It is nobody's child of ours, and a lock cannot be waited for without holding a thread.
@@ -136,15 +168,6 @@ def is_held(state: Path) -> bool:
         return True
     finally:
         os.close(lock)
-    return False
-
-
-def _signal_holder(state: Path) -> bool:
-    # The lock is only held by a living agent, so its pid in the file is true.
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        if is_held(state):
-            os.kill(int((state / "agent.lock").read_text().split()[0]), signal.SIGTERM)
-            return True
     return False
 
 

@@ -21,7 +21,7 @@ _STARTED = 19
 
 def default_runtime_file(folder: Path) -> Path:
     """The file of this host in the Jupyter runtime folder."""
-    return folder / runtime_file_name(_mark())
+    return folder / runtime_file_name(this_host())
 
 
 def write_runtime_file(path: Path, *, url: str, token: str, started: datetime) -> None:
@@ -34,8 +34,8 @@ def write_runtime_file(path: Path, *, url: str, token: str, started: datetime) -
         url=url,
         token=token,
         manager_pid=os.getpid(),
-        manager_started=_started(),
-        host=_mark(),
+        manager_started=started_at(os.getpid()),
+        host=this_host(),
         boot_id=_text(Path("/proc/sys/kernel/random/boot_id")),
         uid=os.getuid(),
         started=started,
@@ -54,16 +54,22 @@ def remove_runtime_file(path: Path) -> None:
     """Remove the file, unless a newer manager has written its own."""
     with contextlib.suppress(ValueError, OSError):
         told = RuntimeFile.model_validate_json(read_private(path))
-        if (told.manager_pid, told.manager_started) == (os.getpid(), _started()):
+        if (told.manager_pid, told.manager_started) == (os.getpid(), started_at(os.getpid())):
             path.unlink()
 
 
-def _mark() -> str:
+def this_host() -> str:
+    """A mark of this host, for the names of what must not be shared with others."""
     return host_mark(_text(Path("/etc/machine-id")), socket.gethostname())
 
 
-def _started() -> int:
-    after_name = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+def started_at(pid: int) -> int:
+    """When this process started, in ticks since boot.
+
+    Raises:
+        OSError: If there is none of this number.
+    """
+    after_name = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return int(after_name[_STARTED])
 
 

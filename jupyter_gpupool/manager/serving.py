@@ -8,12 +8,14 @@ import contextlib
 import gc
 import getpass
 import logging
+import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
@@ -97,16 +99,31 @@ async def serve(serving: Serving) -> None:
             serving.ip, _port(serving), serving.tls, may_choose=_is_own(serving)
         )
         stack.callback(server.close)
-        parts = await stack.enter_async_context(_running_parts(serving, folder))
+        parts, timer = await stack.enter_async_context(_running_parts(serving, folder))
+        if serving.embedded is None:
+            # Before anybody is answered: whoever sees the manager well may read the token.
+            await _ensure_admin(parts, folder.path / "admin-token")
         await server.start(make_application(parts))
         stack.push_async_callback(_hang_up, parts, server)
-        if serving.embedded is None:
-            await ensure_token(parts, folder.path / "admin-token", UserName("admin"), Role.ADMIN)
-        else:
+        if serving.embedded is not None:
             await stack.enter_async_context(_embedded(serving, serving.embedded, parts, server))
         _LOG.info("Listening on %s", server.url)
         _tame_collector()
-        await _until_end(stop, serving, parts)
+        await _until_end(stop, serving, parts, {"timer": timer.failed(), "HTTP": server.ended()})
+
+
+async def _ensure_admin(parts: Parts, path: Path) -> None:
+    # Named after the service, not after a person: an account `admin` of the hosts, which often may
+    # become root, must not be theirs by its name alone.
+    admin, os_user = UserName("admin"), _user_name()
+    await ensure_token(parts, path, admin, Role.ADMIN, os_user=os_user)
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())  # a container's user without an account
 
 
 def _tame_collector() -> None:
@@ -130,7 +147,9 @@ def _port(serving: Serving) -> int:
 
 
 @asynccontextmanager
-async def _running_parts(serving: Serving, folder: StateFolder) -> AsyncIterator[Parts]:
+async def _running_parts(
+    serving: Serving, folder: StateFolder
+) -> AsyncIterator[tuple[Parts, Timer]]:
     seal = load_seal(folder.path / "secret-key")
     store = Store(serving.database_url or folder.database_url, seal)
     clock = Clock()
@@ -139,14 +158,16 @@ async def _running_parts(serving: Serving, folder: StateFolder) -> AsyncIterator
         await service.start()
         timer = Timer(service)
         timer.start()
-        yield Parts(
+        authenticator = TokenAuthenticator(service.books, clock)
+        parts = Parts(
             service=service,
-            authenticator=TokenAuthenticator(service.books, clock),
-            sessions=Sessions(clock),
+            authenticator=authenticator,
+            sessions=Sessions(clock, authenticator),
             seal=seal,
             metrics=Metrics(service),
             asked_s=clock.monotonic(),
         )
+        yield parts, timer
         await timer.close()
     finally:
         await service.close()
@@ -159,7 +180,7 @@ async def _embedded(
 ) -> AsyncIterator[None]:
     moved = read_private(serving.state / "port") != str(server.port)
     write_private(serving.state / "port", str(server.port))
-    user = UserName(getpass.getuser())
+    user = UserName(_user_name())
     agent_token = await ensure_token(
         parts, serving.state / "agent-token", UserName("agent"), Role.AGENT
     )
@@ -169,6 +190,7 @@ async def _embedded(
         state=embedded.agent_state,
         simulated=embedded.simulated,
         log=serving.state / "agent.log",
+        record=serving.state / "agent-process",
     )
     agent = LocalAgent(command, agent_token)
     now = parts.service.clock.now()
@@ -184,16 +206,25 @@ async def _embedded(
             await agent.stop()
 
 
-async def _until_end(stop: asyncio.Event, serving: Serving, parts: Parts) -> None:
-    watching = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(parts.service.failed())}
+async def _until_end(
+    stop: asyncio.Event,
+    serving: Serving,
+    parts: Parts,
+    others: Mapping[str, Coroutine[Any, Any, None]],
+) -> None:
+    parts_of_us = {"writer": parts.service.failed(), **others}
+    watched = {name: asyncio.ensure_future(ends) for name, ends in parts_of_us.items()}
+    allowed: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait())]
     if serving.idle_exit_after_s is not None:
-        watching.add(asyncio.ensure_future(_until_idle(parts, serving.idle_exit_after_s)))
-    await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
-    for task in watching:
+        allowed.append(asyncio.ensure_future(_until_idle(parts, serving.idle_exit_after_s)))
+    every = {*allowed, *watched.values()}
+    await asyncio.wait(every, return_when=asyncio.FIRST_COMPLETED)
+    broken = [name for name, task in watched.items() if task.done()]
+    for task in every:
         task.cancel()
-    if parts.service.has_failed:
+    if broken:
         raise Unavailable(
-            "The manager's writer has stopped because of a defect; nothing acknowledged is lost.",
+            f"The manager's {broken[0]} part has stopped; nothing acknowledged is lost.",
             hint="Start the manager again; its log tells more.",
         )
 

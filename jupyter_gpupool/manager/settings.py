@@ -10,8 +10,11 @@ class Settings:
 
     Attributes:
         run_as_users: Claims run as their owner's operating system user; else as the agent's own.
-        shrink_within_s: How long a scheduler may take to choose workers when a claim is scaled
-            down; then the youngest go.
+        start_within_s: How long a start may take; then it has failed.
+        most_claims_a_user: How many claims of one user may live at a time.
+        shrink_within_s: How long a scheduler may take to choose the next worker to let go when a
+            claim is scaled down; then the youngest goes.
+        retire_within_s: How long workers may take to hand over their results; then they go.
     """
 
     host_lost_after_s: float = 30.0
@@ -19,4 +22,7 @@ class Settings:
     orphan_after_s: float = 3600.0
     retention: timedelta = timedelta(days=30)
     run_as_users: bool = True
+    start_within_s: float = 120.0
+    most_claims_a_user: int = 1000
     shrink_within_s: float = 30.0
+    retire_within_s: float = 600.0

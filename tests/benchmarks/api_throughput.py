@@ -56,6 +56,7 @@ def running_pool() -> Iterator[Pool]:
     with tempfile.TemporaryDirectory() as folder:
         runtime_file = Path(folder) / "gpupool.json"
         options = ["--embedded", "--simulated=2", "--stop-all-on-exit", "--idle-exit-after=0"]
+        options.append("--ManagerApp.most_claims_a_user=1000000")
         places = [f"--runtime-file={runtime_file}", f"--state={folder}/manager"]
         log = (Path(folder) / "log").open("wb")
         command = [sys.executable, "-m", "jupyter_gpupool.manager", *options, *places]

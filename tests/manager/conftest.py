@@ -57,7 +57,15 @@ from jupyter_gpupool.protocol.link import (
 
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 NOTHING = Everything(
-    claims=(), leases=(), hosts=(), tokens=(), users=(), once=(), events=(), boot=1
+    claims=(),
+    leases=(),
+    hosts=(),
+    host_tokens=(),
+    tokens=(),
+    users=(),
+    once=(),
+    events=(),
+    boot=1,
 )
 
 
@@ -80,11 +88,20 @@ class ManualClock:
 
 @dataclass
 class RememberingStore:
-    """A store that keeps what was committed in a list, and fails when told to."""
+    """A store that keeps what was committed in a list, and fails when told to.
+
+    Attributes:
+        broken: It neither writes nor says so in time.
+        mute: It writes, and its answer is lost.
+        unreadable: Nobody can find out which of the two it was.
+    """
 
     everything: Everything = NOTHING
     commits: list[Changes] = field(default_factory=list)
     broken: bool = False
+    mute: bool = False
+    unreadable: bool = False
+    has_written: bool = False
 
     def load(self) -> Everything:
         """What was there at start."""
@@ -93,9 +110,22 @@ class RememberingStore:
     async def commit(self, changes: Changes) -> None:
         """Remember, or fail."""
         await asyncio.sleep(0)
+        self.has_written = not self.broken
         if self.broken:
             raise Unavailable("The database cannot be written: the disk is full.")
         self.commits.append(changes)
+        if self.mute:
+            raise Unavailable("The database cannot be written: the connection is lost.")
+
+    async def settle(self) -> bool:
+        """Whether the commit that failed came through."""
+        await asyncio.sleep(0)
+        if self.unreadable:
+            raise Unavailable("The database cannot be read: the connection is lost.")
+        return self.has_written
+
+    async def prune(self, before: datetime, keys_before: datetime) -> None:
+        """There is nothing to delete."""
 
 
 @dataclass
@@ -387,14 +417,17 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     store = Store(f"sqlite:///{tmp_path / 'manager.sqlite'}", seal)
     service = Service(store, Settings(), clock)
     await service.start()
+    timer, authenticator = Timer(service), TokenAuthenticator(service.books, clock)
+    timer.start()
     parts = Parts(
         service=service,
-        authenticator=TokenAuthenticator(service.books, clock),
-        sessions=Sessions(clock),
+        authenticator=authenticator,
+        sessions=Sessions(clock, authenticator),
         seal=seal,
         metrics=Metrics(service),
         asked_s=0.0,
     )
     yield Site(parts, make_application(parts), tmp_path)
+    await timer.close()
     await service.close()
     store.close()

@@ -112,7 +112,7 @@ async def test_killed_manager_loses_nothing_it_acknowledged(start, tmp_path):
     """Killed under load, five times: every answered claim is there, every key is known."""
     port, answered = _free_port(), {}
     for _ in range(5):
-        manager = start(f"--port={port}")
+        manager = start(f"--port={port}", "--ManagerApp.most_claims_a_user=100000")
         token = manager.await_file(tmp_path / "state" / "admin-token")
         await _listening(port)
         async with _client(port, token) as client:
@@ -120,7 +120,7 @@ async def test_killed_manager_loses_nothing_it_acknowledged(start, tmp_path):
             await asyncio.gather(*(_ask(client, answered) for _ in range(8)))
             killing.cancel()
         manager.process.wait(_WITHIN_S)
-    start(f"--port={port}")
+    start(f"--port={port}", "--ManagerApp.most_claims_a_user=100000")
     await _listening(port)
     async with _client(port, token) as client:
         kept = {view["id"] for view in (await client.get("/api/v1/claims?limit=1000")).json()}

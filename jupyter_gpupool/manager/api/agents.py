@@ -1,8 +1,8 @@
 """The link with an agent: its reports become commands, the newest `Desired` goes back.
 
 Level-triggered: every message is whole, so a failed commit or a missed message is healed by the
-next one. Closes with 4401 when the token is void, 4409 for a newer agent of the host, 1013 to try
-again later, 1012 when the manager ends.
+next one. Closes with 4401 when the token is void, 4408 after a long silence, 4409 for a newer agent
+of the host, 1007 for what cannot be read, 1013 to try again later, 1012 when the manager ends.
 """
 
 import asyncio
@@ -14,16 +14,18 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ValidationError
 
 from jupyter_gpupool.manager.auth.caller import Caller
-from jupyter_gpupool.manager.service.hosts import HostSaid, host_said, host_silent
+from jupyter_gpupool.manager.service.hosts import HostSaid, check_token, host_said
 from jupyter_gpupool.manager.service.links import Closing, Link
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.pool.errors import NotAllowed, PoolError
 from jupyter_gpupool.protocol.link import LINK_VERSION, HostReport, Joined, Refused
 
 from .parts import AgentCaller, Parts, TheParts
 
 _LOG = logging.getLogger(__name__)
-_TRY_LATER, _MISREAD = 1013, 1007
+_TRY_LATER, _MISREAD, _SILENT = 1013, 1007, 4408
+_MOST_ID = 200
+_MOST_CLOSE_REASON = 120
 _CODES = {Closing.VOID: 4401, Closing.REPLACED: 4409, Closing.ENDING: 1012}
 _SILENT_AFTER = 2 / 3
 """Of `host_lost_after_s`: a link without a word for so long is taken for broken."""
@@ -38,32 +40,40 @@ async def link(socket: WebSocket, caller: AgentCaller, parts: TheParts) -> None:
     with contextlib.suppress(WebSocketDisconnect, asyncio.CancelledError):
         try:
             await _converse(socket, caller, parts)
-        except (TimeoutError, ValidationError) as error:
-            _LOG.warning("An agent's link is closed: %s", type(error).__name__)
-            await socket.close(_MISREAD)
+        except TimeoutError:
+            _LOG.warning("An agent's link is closed: nothing was heard for too long")
+            await socket.close(_SILENT, "No report came for too long.")
+        except ValidationError as error:
+            place = ".".join(map(str, error.errors()[0]["loc"])) or "the message"
+            reason = f"{place}: {error.errors()[0]['msg']}"[:_MOST_CLOSE_REASON]
+            _LOG.warning("An agent's link is closed: %s", reason)
+            await socket.close(_MISREAD, reason)
 
 
 async def _converse(socket: WebSocket, caller: Caller, parts: Parts) -> None:
     service = parts.service
     report = await _hear(socket, service)
-    refusal = _refusal(report)
+    refusal = _refusal(report) or _intruder(report, caller, service)
     if refusal is not None:
         await _say(socket, refusal)
         return
-    opened = Link(host_id=report.host_id)
-    service.links.open(opened)
+    opened = Link(host_id=report.host_id, peer=(report.name, report.address))
+    now_s = service.clock.monotonic()
+    service.links.open(opened, now_s)
+    service.links.heard_s[opened.host_id] = now_s
     try:
         with parts.sessions.opened(caller, lambda: opened.close(Closing.VOID)):
-            await _serve(socket, service, opened, report)
+            first = HostSaid(report=report, joins=True, token_id=caller.credential_id)
+            await _serve(socket, service, opened, first)
     finally:
         if service.links.drop(opened):
-            with contextlib.suppress(PoolError):
-                await service.execute(partial(host_silent, host_id=opened.host_id))
+            service.link_broke(opened.host_id)
 
 
-async def _serve(socket: WebSocket, service: Service, opened: Link, first: HostReport) -> None:
+async def _serve(socket: WebSocket, service: Service, opened: Link, said: HostSaid) -> None:
+    first = said.report
     try:
-        await _take(service, first, joins=True)
+        await service.execute(partial(host_said, command=said))
     except PoolError as error:
         _LOG.warning("Host %s cannot join yet: %s", first.name, error)
         await socket.close(_TRY_LATER)
@@ -71,7 +81,7 @@ async def _serve(socket: WebSocket, service: Service, opened: Link, first: HostR
     await _say(socket, _joined(service, opened))
     opened.changed.set()
     telling = asyncio.ensure_future(_tell(socket, service, opened))
-    hearing = asyncio.ensure_future(_keep_hearing(socket, service))
+    hearing = asyncio.ensure_future(_keep_hearing(socket, service, opened))
     try:
         await asyncio.wait((telling, hearing), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -98,11 +108,17 @@ async def _tell(socket: WebSocket, service: Service, opened: Link) -> None:
             await _say(socket, desired)
 
 
-async def _keep_hearing(socket: WebSocket, service: Service) -> None:
+async def _keep_hearing(socket: WebSocket, service: Service, opened: Link) -> None:
     while True:
         report = await _hear(socket, service)
+        refusal = _refusal(report) or _foreign(report, opened)
+        if refusal is not None:
+            # Another host's word would free that host's devices under running workers.
+            await _say(socket, refusal)
+            return
+        service.links.heard_s[opened.host_id] = service.clock.monotonic()
         try:
-            await _take(service, report, joins=False)
+            await service.execute(partial(host_said, command=HostSaid(report=report)))
         except PoolError as error:
             # The next report says it all again.
             _LOG.warning("A report of host %s could not be kept: %s", report.name, error)
@@ -111,23 +127,47 @@ async def _keep_hearing(socket: WebSocket, service: Service) -> None:
 async def _hear(socket: WebSocket, service: Service) -> HostReport:
     async with asyncio.timeout(service.settings.host_lost_after_s * _SILENT_AFTER):
         text = await socket.receive_text()
-    report = HostReport.model_validate_json(text)
-    service.links.heard_s[report.host_id] = service.clock.monotonic()
-    return report
-
-
-async def _take(service: Service, report: HostReport, *, joins: bool) -> None:
-    command = HostSaid(report=report, joins=joins)
-    await service.execute(partial(host_said, command=command))
+    return HostReport.model_validate_json(text)
 
 
 def _refusal(report: HostReport) -> Refused | None:
-    if report.link_version == LINK_VERSION:
+    if report.link_version != LINK_VERSION:
+        return Refused(
+            reason=f"The agent speaks link version {report.link_version},"
+            f" this manager version {LINK_VERSION}.",
+            hint="Install the same version of jupyter_gpupool on both.",
+        )
+    named = (report.host_id, *(entry.device.uuid for entry in report.devices))
+    if not all(1 <= len(name) <= _MOST_ID and name.isprintable() for name in named):
+        return Refused(
+            reason="The report names a host or device that cannot be kept.",
+            hint=f"Ids have 1 to {_MOST_ID} printable characters.",
+        )
+    return None
+
+
+def _foreign(report: HostReport, opened: Link) -> Refused | None:
+    if report.host_id == opened.host_id:
         return None
     return Refused(
-        reason=f"The agent speaks link version {report.link_version},"
-        f" this manager version {LINK_VERSION}.",
-        hint="Install the same version of jupyter_gpupool on both.",
+        reason=f"The agent of host {opened.host_id} reports for host {report.host_id}.",
+        hint="An agent speaks for its own host alone.",
+    )
+
+
+def _intruder(report: HostReport, caller: Caller, service: Service) -> Refused | None:
+    # Before the link is opened, for that closes the one of the true agent.
+    try:
+        check_token(service.books, report.host_id, caller.credential_id)
+    except NotAllowed as error:
+        return Refused(reason=error.message, hint=error.hint)
+    other = service.links.other(report.host_id, (report.name, report.address))
+    if other is None:
+        return None
+    name, address = other.peer
+    return Refused(
+        reason=f"Host {report.host_id} is connected already, as {name} at {address}.",
+        hint="If its agent's state folder was copied from there, delete the file host-id in it.",
     )
 
 

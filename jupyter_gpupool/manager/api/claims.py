@@ -17,7 +17,8 @@ from jupyter_gpupool.manager.service.claims import (
 )
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import ImpossibleTransition, Phase
+from jupyter_gpupool.pool.claim_events import Rescaled
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.request import WorkerBounds
@@ -41,7 +42,7 @@ router = APIRouter(prefix="/claims", tags=["claims"])
     "",
     status_code=CREATED,
     response_model=ClaimView,
-    responses=responses(),
+    responses=responses(Conflict),
     openapi_extra=ONCE_HEADER,
 )
 async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
@@ -94,6 +95,9 @@ async def scale(claim_id: str, body: ScaleBody, asked: UserAsks) -> Response:
     record = await find(service, ClaimId(claim_id))
     require_sight(asked.caller, record.claim.owner, f"claim {claim_id}")
     bounds = WorkerBounds(body.workers.min, body.workers.max)
+    if record.claim.id not in service.books.claims:
+        # It ended so long ago that only the database knows it.
+        raise ImpossibleTransition(record.claim, Rescaled(reason="", bounds=bounds))
     command = ScaleClaim(
         caller=asked.caller, claim_id=record.claim.id, bounds=bounds, key=asked.once
     )
@@ -138,7 +142,9 @@ async def find(service: Service, claim_id: ClaimId) -> ClaimRecord:
     Raises:
         NotFound: If there is none.
     """
-    record = service.books.claims.get(claim_id) or await service.store.claim(claim_id)
+    record = service.books.claims.get(claim_id)
+    if record is None and claim_id.isprintable():
+        record = await service.store.claim(claim_id)
     if record is None:
         raise no_such(f"claim {claim_id}")
     return record

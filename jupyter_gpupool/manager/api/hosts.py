@@ -1,5 +1,7 @@
 """Hosts and devices, and the pool in one look."""
 
+from functools import partial
+
 from fastapi import APIRouter, Response
 
 from jupyter_gpupool.protocol.api import DeviceView, HostView, StatusView
@@ -21,7 +23,8 @@ async def status(caller: UserCaller, service: TheService) -> Response:
 @router.get("/hosts", response_model=list[HostView], responses=responses())
 async def hosts(caller: UserCaller, service: TheService) -> Response:  # noqa: ARG001 - a right
     """All hosts, with what is free on them."""
-    return answers.many(host_views(service.books))
+    contested = partial(service.links.contested, now_s=service.clock.monotonic())
+    return answers.many(host_views(service.books, contested))
 
 
 @router.get("/devices", response_model=list[DeviceView], responses=responses())

@@ -61,8 +61,8 @@ async def list_tokens(caller: UserCaller, parts: TheParts) -> Response:
 async def delete_token(token_id: str, caller: UserCaller, parts: TheParts) -> Response:
     """Revoke a token, at once; what was opened with it is closed."""
     command = RevokeToken(caller=caller, token_id=token_id)
-    await parts.service.execute(partial(revoke_token, command=command))
-    parts.sessions.revoked(token_id)
+    for void in await parts.service.execute(partial(revoke_token, command=command)):
+        parts.sessions.revoked(void)
     return Response(status_code=NO_CONTENT)
 
 

@@ -1,6 +1,6 @@
 """The books as callers are shown them: pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -82,8 +82,8 @@ def status_view(caller: Caller, books: Books) -> StatusView:
     )
 
 
-def host_views(books: Books) -> list[HostView]:
-    """All hosts, by name."""
+def host_views(books: Books, contested: Callable[[HostId], str]) -> list[HostView]:
+    """All hosts, by name; `contested` says what is wrong with a host's link, or ""."""
     free = free_devices(books)
     return [
         HostView(
@@ -97,7 +97,7 @@ def host_views(books: Books) -> list[HostView]:
             labels=tuple(sorted(host.labels)),
             devices=len(host.devices),
             free=len(free.get(host.id, ())),
-            problem=host.problem,
+            problem=contested(host.id) or host.problem,
         )
         for host in sorted(books.hosts.values(), key=lambda host: (host.name, host.id))
     ]

@@ -39,6 +39,9 @@ class Authenticator(Protocol):
     async def authenticate(self, bearer: str) -> Caller | None:
         """Who shows this bearer token, or None if it is unknown, expired or revoked."""
 
+    def still_counts(self, caller: Caller) -> bool:
+        """Whether what the caller showed has not become void since."""
+
 
 def require_role(caller: Caller, *roles: Role) -> Caller:
     """The caller, if their token is of one of these roles.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from jupyter_gpupool.manager.clock import Clock
 
-from .caller import Caller
+from .caller import Authenticator, Caller
 
 Close = Callable[[], object]
 
@@ -15,8 +15,9 @@ Close = Callable[[], object]
 class Sessions:
     """Open streams and links, by the token they were opened with."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, authenticator: Authenticator) -> None:
         self._clock = clock
+        self._authenticator = authenticator
         self._open: dict[str, set[Close]] = defaultdict(set)
         self._closed = asyncio.Event()
 
@@ -25,6 +26,9 @@ class Sessions:
         """Have `close` called when the caller's token is revoked or expires meanwhile."""
         expiry = self._close_on_expiry(caller, close)
         self._open[caller.credential_id].add(close)
+        if not self._authenticator.still_counts(caller):
+            # Revoked between the request's check and now: nobody would close it later.
+            close()
         try:
             yield
         finally:

@@ -17,6 +17,7 @@ from jupyter_gpupool.protocol.api import Role
 from .caller import Caller
 
 _PREFIX = "gpt_"
+_FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class TokenRecord:
 
     Attributes:
         digest: SHA-256 of the secret, in hexadecimal.
+        made_by: The token with which its own user made it: revoking that one revokes it too.
     """
 
     id: str
@@ -34,10 +36,15 @@ class TokenRecord:
     label: str
     created_at: datetime
     expires_at: datetime | None
+    made_by: str | None = None
 
 
 class TokenBooks(Protocol):
     """Where the authenticator finds tokens."""
+
+    @property
+    def tokens(self) -> Mapping[str, TokenRecord]:
+        """All tokens, by their id."""
 
     @property
     def tokens_by_digest(self) -> Mapping[str, TokenRecord]:
@@ -66,9 +73,24 @@ class TokenAuthenticator:
         """Who shows this token, or None if it is unknown, expired or revoked."""
         token = self._books.tokens_by_digest.get(digest_of(bearer))
         now = self._clock.now()
-        if token is None or (token.expires_at is not None and token.expires_at <= now):
+        if token is None or _is_over(token, now):
             return None
-        self.last_used[token.id] = now
+        self._remember_use(token.id, now)
         return Caller(
             user=token.user, role=token.role, credential_id=token.id, until=token.expires_at
         )
+
+    def still_counts(self, caller: Caller) -> bool:
+        """Whether what the caller showed has not become void since."""
+        token = self._books.tokens.get(caller.credential_id)
+        return token is not None and not _is_over(token, self._clock.now())
+
+    def _remember_use(self, token_id: str, now: datetime) -> None:
+        self.last_used[token_id] = now
+        if len(self.last_used) > 2 * len(self._books.tokens) + _FEW:
+            known = self.last_used.items()
+            self.last_used = {i: used for i, used in known if i in self._books.tokens}
+
+
+def _is_over(token: TokenRecord, now: datetime) -> bool:
+    return token.expires_at is not None and token.expires_at <= now

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from jupyter_gpupool.pool.claim import Claim, Effect, Phase, step
-from jupyter_gpupool.pool.claim_events import AllFreed, ClaimEvent
+from jupyter_gpupool.pool.claim_events import AllFreed, ClaimEvent, StartFailed
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 
 from .unit import UnitOfWork
+
+_NOWHERE: frozenset[HostId] = frozenset()
 
 
 def take(unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent) -> Claim:
@@ -23,12 +25,20 @@ def take(unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent) -> Claim:
     """
     record = unit.claims[claim_id]
     taken = step(record.claim, event, unit.now)
-    unit.put_claim(replace(record, claim=taken.claim))
+    runs = taken.claim.phase is Phase.RUNNING
+    unit.put_claim(replace(record, claim=taken.claim, avoid=_NOWHERE if runs else record.avoid))
     unit.record(taken.kind, taken.reason, owner=taken.claim.owner, claim_id=claim_id)
     if Effect.END_LEASES in taken.effects:
         end_leases(unit, unit.leases_of(claim_id), taken.reason)
     unit.replan = unit.replan or Effect.REPLAN in taken.effects
     return taken.claim
+
+
+def fail_start(unit: UnitOfWork, claim_id: ClaimId, reason: str, hosts: Iterable[HostId]) -> None:
+    """A start came to nothing, because of these hosts as far as can be seen."""
+    record = unit.claims[claim_id]
+    unit.put_claim(replace(record, avoid=record.avoid | frozenset(hosts)))
+    take(unit, claim_id, StartFailed(reason=reason))
 
 
 def end_leases(unit: UnitOfWork, leases: Iterable[Lease], reason: str) -> None:
@@ -42,7 +52,10 @@ def settle(unit: UnitOfWork, claim_id: ClaimId) -> None:
     """End a claim that is ending, if nothing of it is left anywhere."""
     claim = unit.claims[claim_id].claim
     if claim.phase is Phase.ENDING and _nothing_left(unit, claim):
-        take(unit, claim_id, AllFreed(reason="Nothing of it runs any more."))
+        ended = take(unit, claim_id, AllFreed(reason="Nothing of it runs any more."))
+        # Its keys and variables are of no use any more, so they must not outlive it.
+        without = replace(ended, request=replace(ended.request, env={}))
+        unit.put_claim(replace(unit.claims[claim_id], claim=without, secrets=None))
 
 
 def _nothing_left(unit: UnitOfWork, claim: Claim) -> bool:

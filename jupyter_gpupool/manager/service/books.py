@@ -3,7 +3,7 @@
 Only `UnitOfWork.merge` writes here, and only after the commit. Everybody may read.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +11,7 @@ from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
-from .records import ClaimRecord, OnceRecord, UserRecord
+from .records import ClaimRecord, HostToken, OnceRecord, UserRecord
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
@@ -29,6 +29,7 @@ class Books:
     Attributes:
         reports: The last report of each host that is connected or silent; never stored.
         failures: Monotonic times at which workers of a claim were given up; never stored.
+        live: How many claims of each user have not ended.
         seq: The last event's position.
     """
 
@@ -37,10 +38,12 @@ class Books:
         self.leases: dict[LeaseId, Lease] = {}
         self.hosts: dict[HostId, Host] = {}
         self.reports: dict[HostId, HostReport] = {}
+        self.host_tokens: dict[HostId, HostToken] = {}
         self.tokens: dict[str, TokenRecord] = {}
         self.users: dict[UserName, UserRecord] = {}
         self.once: dict[OnceKey, OnceRecord] = {}
         self.failures: dict[ClaimId, tuple[float, ...]] = {}
+        self.live: Counter[UserName] = Counter()
         self.seq = 0
         self.tokens_by_digest: dict[str, TokenRecord] = {}
         self._by_claim: dict[ClaimId, dict[LeaseId, None]] = {}
@@ -83,9 +86,11 @@ class Books:
         while len(self._ended) > _ENDED_KEPT:
             self.claims.pop(self._ended.popleft(), None)
 
-    def index_tokens(self) -> None:
+    def index_tokens(self, new: "Iterable[TokenRecord]", gone: "Iterable[TokenRecord]") -> None:
         """Keep the way to find a token by its hash true."""
-        self.tokens_by_digest = {token.digest: token for token in self.tokens.values()}
+        for token in gone:
+            self.tokens_by_digest.pop(token.digest, None)
+        self.tokens_by_digest.update((token.digest, token) for token in new)
 
 
 def _drop(index: dict[_K, dict[LeaseId, None]], key: _K, lease_id: LeaseId) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jupyter_gpupool.manager.auth.caller import Caller, no_such, require_sight
-from jupyter_gpupool.pool.claim import Claim, Phase, open_claim
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase, open_claim
 from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, Rescaled
-from jupyter_gpupool.pool.errors import BadRequest
-from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.errors import BadRequest, Conflict
+from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.pool.units import plural
 
-from .arrows import end_leases, settle, take
+from .arrows import end_leases, fail_start, settle, take
 from .once import OnceKey, once
 from .records import ClaimRecord
 from .unit import UnitOfWork
@@ -56,6 +56,7 @@ def request_claim(unit: UnitOfWork, command: RequestClaim) -> ClaimId:
 
     Raises:
         BadRequest: If it wants no worker at all, or its key was used otherwise.
+        Conflict: If its user has too many claims already.
     """
     _refuse_nothing(command.request.workers)
     return ClaimId(once(unit, command.key, lambda: _open(unit, command)))
@@ -99,8 +100,30 @@ def shrink_now(unit: UnitOfWork, claim_id: ClaimId) -> None:
     """The scheduler did not choose in time: the youngest workers beyond the bounds go."""
     record = unit.claims.get(claim_id)
     if record is not None and not record.claim.is_over:
-        _end_youngest(unit, record.claim, lambda _: True)
+        _end_surplus(unit, record.claim, lambda _: True)
         unit.replan = True
+
+
+def retire_now(unit: UnitOfWork, claim_id: ClaimId) -> None:
+    """Workers that hand over their results for too long go as they are."""
+    retiring = [x for x in unit.leases_of(claim_id) if x.phase is LeasePhase.RETIRING]
+    end_leases(unit, retiring, "Its worker did not hand over its results in time.")
+    unit.replan = unit.replan or bool(retiring)
+
+
+def start_too_slow(unit: UnitOfWork, claim_id: ClaimId, start: int) -> None:
+    """This start has taken too long: whoever is not up is given up."""
+    record = unit.claims.get(claim_id)
+    if record is None or record.claim.phase is not Phase.STARTING or record.start != start:
+        return
+    place, leases = record.claim.scheduler, list(unit.leases_of(claim_id))
+    late = {lease.host_id for lease in leases if lease.phase is LeasePhase.GRANTED}
+    running = sum(lease.phase is LeasePhase.RUNNING for lease in leases)
+    what = f"{running} of {plural(len(leases), 'worker')} registered"
+    if place is not None and place.address is None:
+        late, what = {place.host_id}, "its scheduler did not listen"
+    within_s = unit.moment.settings.start_within_s
+    fail_start(unit, claim_id, f"It did not start within {within_s:.0f} s: {what}.", late)
 
 
 def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:
@@ -117,6 +140,7 @@ def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:
 
 
 def _open(unit: UnitOfWork, command: RequestClaim) -> str:
+    _refuse_too_many(unit, command.caller.user)
     claim_id = ClaimId(f"c-{secrets.token_hex(8)}")
     opened = open_claim(claim_id, command.caller.user, command.request, unit.now)
     unit.put_claim(ClaimRecord(claim=opened.claim))
@@ -126,22 +150,24 @@ def _open(unit: UnitOfWork, command: RequestClaim) -> str:
 
 
 def _scale(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> str:
-    if claim.phase is Phase.PENDING:
+    if claim.phase in (*WAITING, Phase.STARTING):
         _refuse_nothing(bounds)
     if bounds != claim.bounds:
         least = "" if bounds.minimum == bounds.maximum else f"{bounds.minimum} to "
         reason = f"Scaled to {least}{plural(bounds.maximum, 'worker')}."
         after = take(unit, claim.id, Rescaled(reason=reason, bounds=bounds))
         # What has not registered yet holds no result, so it needs nobody's choice.
-        _end_youngest(unit, after, lambda lease: lease.phase is LeasePhase.GRANTED)
+        _end_surplus(unit, after, lambda lease: lease.phase is LeasePhase.GRANTED)
     return claim.id
 
 
-def _end_youngest(unit: UnitOfWork, claim: Claim, may_go: Callable[[Lease], bool]) -> None:
-    leases = [x for x in unit.leases_of(claim.id) if x.phase is not LeasePhase.ENDING]
-    surplus = len(leases) - claim.bounds.maximum
+def _end_surplus(unit: UnitOfWork, claim: Claim, may_go: Callable[[Lease], bool]) -> None:
+    # Those that retire already are chosen: the others may hold what they have handed over.
+    leases = [lease for lease in unit.leases_of(claim.id) if lease.counts]
+    surplus = max(0, len(leases) - claim.bounds.maximum)
     young = sorted(filter(may_go, leases), key=lambda x: (x.granted_at, x.id), reverse=True)
-    end_leases(unit, young[: max(0, surplus)], "The claim was scaled down.")
+    young.sort(key=lambda lease: lease.phase is not LeasePhase.GRANTED)
+    end_leases(unit, young[:surplus], "The claim was scaled down.")
 
 
 def _release(unit: UnitOfWork, claim: Claim, command: ReleaseClaim) -> str:
@@ -159,6 +185,15 @@ def _end(unit: UnitOfWork, claim_id: ClaimId, kind: EndKind, reason: str) -> Non
     if record is not None and not record.claim.is_over:
         take(unit, claim_id, EndAsked(kind=kind, reason=reason))
         settle(unit, claim_id)
+
+
+def _refuse_too_many(unit: UnitOfWork, user: UserName) -> None:
+    most = unit.moment.settings.most_claims_a_user
+    if unit.live_claims_of(user) >= most:
+        raise Conflict(
+            f"You have {plural(most, 'claim')} that live, and the pool allows no more.",
+            hint="Release some, or ask for several workers with one claim.",
+        )
 
 
 def _refuse_nothing(bounds: WorkerBounds) -> None:

@@ -19,10 +19,10 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
     new_claims, claims = _split(unit.claims, books.claims)
     new_leases, leases = _split(unit.leases, books.leases)
     new_hosts, hosts = _split(unit.hosts, books.hosts)
+    new_host_tokens, host_tokens = _split(unit.host_tokens, books.host_tokens)
     new_users, users = _split(unit.users, books.users)
     new_once, once = _split(unit.once, books.once)
     ended = tuple(lease for lease in unit.ended_leases.values() if lease.id in books.leases)
-    tokens = unit.tokens.changed
     return Changes(
         new_claims=new_claims,
         claims=claims,
@@ -30,10 +30,15 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
         new_leases=new_leases,
         new_hosts=new_hosts,
         hosts=tuple(host for host in hosts if _differs(host, books.hosts[host.id])),
-        new_tokens=tuple(token for token in tokens.values() if token is not None),
-        gone_tokens=tuple(i for i, token in tokens.items() if token is None and i in books.tokens),
+        gone_hosts=_gone(unit.hosts, books.hosts),
+        new_host_tokens=new_host_tokens,
+        host_tokens=host_tokens,
+        gone_host_tokens=_gone(unit.host_tokens, books.host_tokens),
+        new_tokens=_split(unit.tokens, books.tokens)[0],
+        gone_tokens=_gone(unit.tokens, books.tokens),
         new_users=new_users,
         users=users,
+        gone_users=_gone(unit.users, books.users),
         new_once=new_once,
         once=once,
         events=tuple(unit.events),
@@ -47,6 +52,10 @@ def _split(layer: Layer[_K, _V], below: dict[_K, _V]) -> tuple[tuple[_V, ...], t
         if value is not None:
             (known if key in below else new).append(value)
     return tuple(new), tuple(known)
+
+
+def _gone(layer: Layer[_K, _V], below: dict[_K, _V]) -> tuple[_K, ...]:
+    return tuple(k for k, value in layer.changed.items() if value is None and k in below)
 
 
 def _differs(after: Host, before: Host) -> bool:

@@ -1,4 +1,4 @@
-"""When something is due without anybody asking: time limits, lost hosts, late scale-downs.
+"""When something is due without anybody asking: time limits, slow starts, hosts that are gone.
 
 All on monotonic time, so that a clock set back or forth ends nothing early and keeps nothing
 alive. The service follows each commit with `follow`; the timer asks for what is due.
@@ -11,6 +11,7 @@ from jupyter_gpupool.manager.settings import Settings
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.pool.lease import LeasePhase
 
 from .books import Books
 from .desired import excess
@@ -26,14 +27,21 @@ class Deadlines:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.expiry: dict[ClaimId, float] = {}
+        self.start: dict[tuple[ClaimId, int], float] = {}
+        self.gone: dict[HostId, float] = {}
         self.lost: dict[HostId, float] = {}
         self.shrink: dict[ClaimId, float] = {}
+        self.retire: dict[ClaimId, float] = {}
         self.retry: dict[ClaimId, float] = {}
+        self._starting: dict[ClaimId, int] = {}
+        self._excess: dict[ClaimId, int] = {}
 
     def earliest(self) -> float | None:
         """When the next thing is due."""
-        kinds = (self.expiry, self.lost, self.shrink, self.retry)
-        return min((time for kind in kinds for time in kind.values()), default=None)
+        of_claims = (self.expiry, self.shrink, self.retire, self.retry)
+        of_hosts = (self.gone, self.lost)
+        times = [time for kind in (*of_claims, *of_hosts) for time in kind.values()]
+        return min((*times, *self.start.values()), default=None)
 
     def follow_claims(
         self, claim_ids: Iterable[ClaimId], books: Books, now: datetime, monotonic_s: float
@@ -41,6 +49,7 @@ class Deadlines:
         """Set and clear what these claims have to fear."""
         for claim_id in claim_ids:
             self._follow_expiry(claim_id, books, now, monotonic_s)
+            self._follow_start(claim_id, books, monotonic_s)
             self._follow_shrink(claim_id, books, monotonic_s)
             self._follow_retry(claim_id, books)
 
@@ -50,11 +59,16 @@ class Deadlines:
         """A silent host is lost some time after it was last heard, and not without a grace."""
         after_s = self._settings.host_lost_after_s
         for host_id in host_ids:
-            if books.hosts[host_id].phase is HostPhase.SILENT:
+            host = books.hosts.get(host_id)
+            if host is not None and host.phase is HostPhase.SILENT:
                 due = max(heard_s + after_s, monotonic_s + after_s * _GRACE)
                 self.lost.setdefault(host_id, due)
             else:
                 self.lost.pop(host_id, None)
+
+    def link_broke(self, host_id: HostId, monotonic_s: float) -> None:
+        """Its host falls silent now, or as soon as that can be written down."""
+        self.gone[host_id] = monotonic_s
 
     def postpone_losses(self, monotonic_s: float) -> None:
         """The manager itself was away: silent hosts get their grace again."""
@@ -75,10 +89,31 @@ class Deadlines:
     def _follow_shrink(self, claim_id: ClaimId, books: Books, monotonic_s: float) -> None:
         record = books.claims.get(claim_id)
         runs = record is not None and record.claim.phase in (Phase.STARTING, Phase.RUNNING)
-        if record is not None and runs and excess(record.claim, books.leases_of(claim_id)) > 0:
-            self.shrink.setdefault(claim_id, monotonic_s + self._settings.shrink_within_s)
-        else:
+        leases = list(books.leases_of(claim_id)) if runs else []
+        surplus = excess(record.claim, leases) if record is not None and runs else 0
+        if surplus <= 0:
             self.shrink.pop(claim_id, None)
+            self._excess.pop(claim_id, None)
+        elif self._excess.get(claim_id) != surplus:
+            # Each worker that is chosen gives the scheduler its time anew for the next one.
+            self._excess[claim_id] = surplus
+            self.shrink[claim_id] = monotonic_s + self._settings.shrink_within_s
+        if any(lease.phase is LeasePhase.RETIRING for lease in leases):
+            self.retire.setdefault(claim_id, monotonic_s + self._settings.retire_within_s)
+        else:
+            self.retire.pop(claim_id, None)
+
+    def _follow_start(self, claim_id: ClaimId, books: Books, monotonic_s: float) -> None:
+        record = books.claims.get(claim_id)
+        starts = record is not None and record.claim.phase is Phase.STARTING
+        before = self._starting.get(claim_id)
+        start = record.start if record is not None and starts else None
+        if before is not None and before != start:
+            del self._starting[claim_id]
+            self.start.pop((claim_id, before), None)
+        if start is not None and before != start:
+            self._starting[claim_id] = start
+            self.start[claim_id, start] = monotonic_s + self._settings.start_within_s
 
     def _follow_retry(self, claim_id: ClaimId, books: Books) -> None:
         times = books.failures.get(claim_id) or ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from jupyter_gpupool.manager.certificates import ClaimSecrets, Party
 from jupyter_gpupool.pool.claim import Claim, Phase
-from jupyter_gpupool.pool.ids import HostId, UserName
+from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.protocol.link import (
     TlsCredentials,
@@ -24,25 +24,19 @@ _RUNS = (Phase.STARTING, Phase.RUNNING)
 _STAYS = (LeasePhase.GRANTED, LeasePhase.RUNNING, LeasePhase.RETIRING)
 
 
-def desired_for(
-    host_id: HostId, view: Books | UnitOfWork, *, run_as_users: bool
-) -> tuple[WantedClaim, ...]:
+def desired_for(host_id: HostId, view: Books | UnitOfWork) -> tuple[WantedClaim, ...]:
     """All claims with a scheduler or a worker on this host, in a fixed order."""
     records = sorted(view.placed(), key=lambda record: record.claim.id)
-    return tuple(_wanted(host_id, view, records, run_as_users=run_as_users))
+    return tuple(_wanted(host_id, view, records))
 
 
 def excess(claim: Claim, leases: Iterable[Lease]) -> int:
-    """How many workers a claim has beyond its bounds, those on their way out included."""
-    return sum(lease.phase in _STAYS for lease in leases) - claim.bounds.maximum
+    """How many workers a claim has beyond its bounds that nobody has chosen to go yet."""
+    return sum(lease.counts for lease in leases) - claim.bounds.maximum
 
 
 def _wanted(
-    host_id: HostId,
-    view: Books | UnitOfWork,
-    records: list[ClaimRecord],
-    *,
-    run_as_users: bool,
+    host_id: HostId, view: Books | UnitOfWork, records: list[ClaimRecord]
 ) -> Iterator[WantedClaim]:
     for record in records:
         claim, place = record.claim, record.claim.scheduler
@@ -51,10 +45,8 @@ def _wanted(
         leases = [lease for lease in view.leases_of(claim.id) if lease.phase in _STAYS]
         here = sorted((lease for lease in leases if lease.host_id == host_id), key=lambda x: x.id)
         if here or place.host_id == host_id:
-            user = _os_user(view, claim.owner) if run_as_users else None
-            yield _wanted_claim(
-                record, record.secrets, here, user, _scheduler(record, host_id, leases)
-            )
+            scheduler = _scheduler(record, host_id, leases)
+            yield _wanted_claim(record, record.secrets, here, scheduler)
 
 
 def _scheduler(record: ClaimRecord, host_id: HostId, leases: list[Lease]) -> WantedScheduler | None:
@@ -72,7 +64,6 @@ def _wanted_claim(
     record: ClaimRecord,
     secrets: ClaimSecrets,
     here: list[Lease],
-    os_user: str | None,
     scheduler: WantedScheduler | None,
 ) -> WantedClaim:
     claim = record.claim
@@ -81,7 +72,7 @@ def _wanted_claim(
         claim_id=claim.id,
         start=record.start,
         owner=claim.owner,
-        os_user=os_user,
+        os_user=record.os_user,
         environment=claim.request.environment,
         options=claim.request.options,
         env=dict(claim.request.env),
@@ -94,8 +85,3 @@ def _wanted_claim(
 
 def _credentials(secrets: ClaimSecrets, party: Party) -> TlsCredentials:
     return TlsCredentials(ca=secrets.ca, certificate=party.certificate, key=party.key)
-
-
-def _os_user(view: Books | UnitOfWork, owner: UserName) -> str:
-    user = view.users.get(owner)
-    return owner if user is None or user.os_user is None else user.os_user

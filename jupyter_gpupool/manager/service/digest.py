@@ -5,7 +5,7 @@ they are after the report: `lease_changes`, then `claim_events` for each claim c
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gpupool.pool.claim import Phase, SchedulerPlace
 from jupyter_gpupool.pool.claim_events import (
@@ -35,6 +35,7 @@ class LeaseChange:
     Attributes:
         phase: Where it goes; ENDED is the agent's word that the device is free.
         failed: Its worker was given up by the agent.
+        lingers: Its worker has to go and does not; the reason says why.
     """
 
     lease_id: LeaseId
@@ -42,6 +43,7 @@ class LeaseChange:
     reason: str
     restarts: int = 0
     failed: bool = False
+    lingers: bool = False
 
 
 _FOLLOWS = {
@@ -52,6 +54,7 @@ _FOLLOWS = {
     ProcessPhase.RETIRED: LeasePhase.ENDING,
     ProcessPhase.FAILED: LeasePhase.ENDING,
 }
+_UP = (ProcessPhase.STARTING, ProcessPhase.RUNNING)
 _SAYS = {
     ProcessPhase.STARTING: "Its worker is starting.",
     ProcessPhase.RUNNING: "Its worker is registered.",
@@ -72,8 +75,19 @@ def lease_changes(
         if lease.phase is LeasePhase.ENDING:
             if worker is None and outbox.is_dropped(lease.id, report.generation):
                 yield _moved(lease, LeasePhase.ENDED, lease.reason)
+            elif worker is not None and worker.phase is ProcessPhase.STOPPING:
+                yield from _lingering(lease, worker)
         elif worker is not None and worker.phase in _FOLLOWS:
             yield from _followed(lease, worker)
+
+
+def retirements(scheduler: SchedulerReport, leases: Iterable[Lease]) -> Iterator[LeaseChange]:
+    """How a claim's leases move, on whatever host, because of what its scheduler says of them."""
+    for lease in leases:
+        if lease.id in scheduler.retired and lease.phase is not LeasePhase.ENDING:
+            yield _moved(lease, LeasePhase.ENDING, _SAYS[ProcessPhase.RETIRED])
+        elif lease.id in scheduler.retiring and lease.counts:
+            yield _moved(lease, LeasePhase.RETIRING, _SAYS[ProcessPhase.RETIRING])
 
 
 def claim_events(
@@ -116,9 +130,15 @@ def _followed(lease: Lease, worker: WorkerReport) -> Iterator[LeaseChange]:
     phase = _FOLLOWS[worker.phase]
     if phase is lease.phase and worker.restarts == lease.restarts:
         return
-    if worker.phase is ProcessPhase.STARTING and lease.phase is LeasePhase.RETIRING:
-        return
+    if lease.phase is LeasePhase.RETIRING and worker.phase in _UP:
+        return  # its scheduler knows better, and nobody comes back from retiring
     yield _moved(lease, phase, worker.problem or _SAYS[worker.phase], worker)
+
+
+def _lingering(lease: Lease, worker: WorkerReport) -> Iterator[LeaseChange]:
+    problem = worker.problem[-_MOST_REASON:]
+    if problem and problem != lease.reason:
+        yield replace(_moved(lease, LeasePhase.ENDING, problem), lingers=True)
 
 
 def _scheduler_lost(
@@ -186,7 +206,9 @@ def _sentences(changes: Sequence[LeaseChange]) -> Iterator[str]:
     if joined:
         yield f"{plural(joined, 'worker')} joined."
     for change in changes:
-        if change.failed:
+        if change.lingers:
+            yield f"A worker that has to go is still there: {change.reason}"
+        elif change.failed:
             yield f"A worker is lost: {change.reason}"
         elif change.phase is LeasePhase.ENDING:
             yield "A worker was retired."

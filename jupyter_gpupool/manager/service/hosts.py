@@ -9,30 +9,45 @@ from dataclasses import dataclass, replace
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, StartFailed, WorkersChanged
 from jupyter_gpupool.pool.device import DeviceState, Health
+from jupyter_gpupool.pool.errors import NotAllowed
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.host import Host, HostPhase
-from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.protocol.link import HostReport
 
-from .arrows import settle, take
-from .digest import LeaseChange, claim_events, lease_changes
+from .arrows import fail_start, settle, take
+from .books import Books
+from .digest import LeaseChange, claim_events, lease_changes, retirements
+from .records import HostToken
 from .snapshot import FAILURE_WINDOW_S, free_devices
 from .unit import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSaid:
-    """A host's report. `joins` marks the first one on a connection."""
+    """A host's report.
+
+    Attributes:
+        joins: It is the first one on a connection.
+        token_id: The token of that connection.
+    """
 
     report: HostReport
     joins: bool = False
+    token_id: str = ""
 
 
 def host_said(unit: UnitOfWork, command: HostSaid) -> None:
-    """Take a report into the books, with all it means for leases and claims."""
+    """Take a report into the books, with all it means for leases and claims.
+
+    Raises:
+        NotAllowed: If the host joined with another token that still counts.
+    """
     report = command.report
+    if command.joins:
+        _bind(unit, report.host_id, command.token_id)
     before = unit.hosts.get(report.host_id)
     is_connected = before is not None and before.phase is HostPhase.CONNECTED
     if not command.joins and not is_connected:
@@ -40,11 +55,26 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     free_before = free_devices(unit).get(report.host_id)
     unit.reports[report.host_id] = report
     _keep_host(unit, before, report, joins=command.joins)
-    _tell_of_devices(unit, before, report)
+    worse = _tell_of_devices(unit, before, report)
     changes = _move_leases(unit, report)
     _move_claims(unit, report, changes)
+    _tell_owners(unit, report, worse)
     if free_devices(unit).get(report.host_id) != free_before:
         unit.replan = True
+
+
+def check_token(view: Books | UnitOfWork, host_id: HostId, token_id: str) -> None:
+    """See that nobody takes over a host whose own token still counts.
+
+    Raises:
+        NotAllowed: If this is another token than the one the host joined with.
+    """
+    bound = view.host_tokens.get(host_id)
+    if bound is not None and bound.token_id != token_id and bound.token_id in view.tokens:
+        raise NotAllowed(
+            f"Host {host_id} joined with another token, {bound.token_id}, which still counts.",
+            hint="Use that token, or have an admin revoke it first.",
+        )
 
 
 def host_silent(unit: UnitOfWork, host_id: HostId) -> None:
@@ -71,10 +101,18 @@ def host_lost(unit: UnitOfWork, host_id: HostId) -> None:
         unit.put_lease(lease.moved(LeasePhase.ENDED, reason, unit.now))
     ids = {lease.claim_id for lease in lost}
     ids |= {r.claim.id for r in unit.placed() if _is_placed_on(r.claim, host_id)}
+    ids |= _ending_with_traces(unit)
     for claim_id in sorted(ids):
         _lose(unit, unit.claims[claim_id].claim, host_id, reason)
         settle(unit, claim_id)
     unit.replan = True
+
+
+def _bind(unit: UnitOfWork, host_id: HostId, token_id: str) -> None:
+    check_token(unit, host_id, token_id)
+    bound = HostToken(host_id=host_id, token_id=token_id)
+    if unit.host_tokens.get(host_id) != bound:
+        unit.host_tokens[host_id] = bound
 
 
 def _keep_host(unit: UnitOfWork, before: Host | None, report: HostReport, *, joins: bool) -> None:
@@ -100,8 +138,11 @@ def _keep_host(unit: UnitOfWork, before: Host | None, report: HostReport, *, joi
         unit.replan = True
 
 
-def _tell_of_devices(unit: UnitOfWork, before: Host | None, report: HostReport) -> None:
+def _tell_of_devices(
+    unit: UnitOfWork, before: Host | None, report: HostReport
+) -> dict[DeviceUuid, str]:
     known = dict(before.states) if before is not None else {}
+    worse: dict[DeviceUuid, str] = {}
     for entry in report.devices:
         uuid, state = entry.device.uuid, entry.state
         was = known.get(uuid, DeviceState())
@@ -113,20 +154,42 @@ def _tell_of_devices(unit: UnitOfWork, before: Host | None, report: HostReport) 
             reason, kind = state.problem or "It is not well.", EventKind.DEVICE_QUARANTINED
         text = f"Device {uuid} of {report.name}: {reason}"
         unit.record(kind, text, host_id=report.host_id, device=uuid)
+        if state.health is not Health.HEALTHY:
+            worse[uuid] = text
+    return worse
+
+
+def _tell_owners(unit: UnitOfWork, report: HostReport, worse: dict[DeviceUuid, str]) -> None:
+    # Told alone: NVML may fail for a moment, and a worker that is well loses nothing by that.
+    for lease in [lease for lease in unit.leases_on(report.host_id) if lease.device in worse]:
+        if unit.claims[lease.claim_id].claim.phase is Phase.RUNNING:
+            take(unit, lease.claim_id, WorkersChanged(reason=worse[lease.device]))
 
 
 def _move_leases(unit: UnitOfWork, report: HostReport) -> dict[ClaimId, list[LeaseChange]]:
     outbox = unit.moment.outboxes.of(report.host_id)
     changes: dict[ClaimId, list[LeaseChange]] = defaultdict(list)
     for change in list(lease_changes(report, unit.leases_on(report.host_id), outbox)):
-        lease = unit.leases[change.lease_id]
-        moved = lease.moved(change.phase, change.reason, unit.now)
-        unit.put_lease(replace(moved, restarts=change.restarts))
-        changes[lease.claim_id].append(change)
-        unit.replan = unit.replan or not moved.counts
-        if change.failed:
-            _count_failure(unit, lease.claim_id)
+        _move_lease(unit, change, changes)
+    for scheduler in report.schedulers:
+        record = unit.claims.get(scheduler.claim_id)
+        is_current = record is not None and record.start == scheduler.start
+        if record is not None and is_current and _is_placed_on(record.claim, report.host_id):
+            for change in list(retirements(scheduler, unit.leases_of(scheduler.claim_id))):
+                _move_lease(unit, change, changes)
     return changes
+
+
+def _move_lease(
+    unit: UnitOfWork, change: LeaseChange, changes: dict[ClaimId, list[LeaseChange]]
+) -> None:
+    lease = unit.leases[change.lease_id]
+    moved = lease.moved(change.phase, change.reason, unit.now)
+    unit.put_lease(replace(moved, restarts=change.restarts))
+    changes[lease.claim_id].append(change)
+    unit.replan = unit.replan or not moved.counts
+    if change.failed:
+        _count_failure(unit, lease.claim_id)
 
 
 def _count_failure(unit: UnitOfWork, claim_id: ClaimId) -> None:
@@ -149,7 +212,10 @@ def _move_claims(
         told = schedulers.get(claim_id) if claim_id in here else None
         leases = list(unit.leases_of(claim_id))
         for event in list(claim_events(record, leases, changes.get(claim_id, []), told)):
-            take(unit, claim_id, event)
+            if isinstance(event, StartFailed):
+                fail_start(unit, claim_id, event.reason, [report.host_id])
+            else:
+                take(unit, claim_id, event)
         settle(unit, claim_id)
 
 

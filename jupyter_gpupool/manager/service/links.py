@@ -10,6 +10,9 @@ from enum import StrEnum
 
 from jupyter_gpupool.pool.ids import HostId
 
+_SOON_S = 60.0
+_OFTEN = 2
+
 
 class Closing(StrEnum):
     """Why a link has to close."""
@@ -24,11 +27,13 @@ class Link:
     """One agent's connection.
 
     Attributes:
+        peer: Name and address that the agent gave itself.
         changed: There is a newer `Desired`, or it has to close.
         closing: Why it has to close; None while it may stay.
     """
 
     host_id: HostId
+    peer: tuple[str, str]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     closing: Closing | None = None
 
@@ -43,14 +48,38 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[HostId, Link] = {}
+        self._replaced_s: dict[HostId, tuple[float, ...]] = {}
         self.heard_s: dict[HostId, float] = {}
 
-    def open(self, link: Link) -> None:
+    def open(self, link: Link, now_s: float) -> None:
         """A host's agent is here; an older link of it is closed."""
         before = self._links.get(link.host_id)
         if before is not None:
             before.close(Closing.REPLACED)
+            recent = self._replaced_s.get(link.host_id, ())[1 - _OFTEN :]
+            self._replaced_s[link.host_id] = (*recent, now_s)
         self._links[link.host_id] = link
+
+    def other(self, host_id: HostId, peer: tuple[str, str]) -> Link | None:
+        """The open link of this host, if its agent calls itself otherwise."""
+        found = self._links.get(host_id)
+        return found if found is not None and found.peer != peer else None
+
+    def is_open(self, host_id: HostId) -> bool:
+        """Whether the host's agent is connected."""
+        return host_id in self._links
+
+    def contested(self, host_id: HostId, now_s: float) -> str:
+        """A sentence if agents drive each other from this host's link, else ""."""
+        times = self._replaced_s.get(host_id, ())
+        if len(times) < _OFTEN or now_s - times[0] > _SOON_S:
+            return ""
+        return "Two agents join as this host in turns; was its state folder copied?"
+
+    def forget(self, host_id: HostId) -> None:
+        """This host is no longer known."""
+        self.heard_s.pop(host_id, None)
+        self._replaced_s.pop(host_id, None)
 
     def drop(self, link: Link) -> bool:
         """The link is gone; False if a newer one has taken its place."""

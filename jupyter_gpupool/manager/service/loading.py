@@ -16,11 +16,13 @@ def load(everything: Everything, books: Books, hub: Hub) -> None:
     for host in everything.hosts:
         silent = HostPhase.SILENT if host.phase is HostPhase.CONNECTED else host.phase
         books.hosts[host.id] = replace(host, phase=silent)
+    books.host_tokens.update((bound.host_id, bound) for bound in everything.host_tokens)
     books.tokens.update((token.id, token) for token in everything.tokens)
     books.users.update((user.name, user) for user in everything.users)
     books.once.update(((record.user, record.key), record) for record in everything.once)
     books.seq = everything.events[-1].seq if everything.events else 0
     books.index_leases(everything.leases, [])
     books.index_claims(everything.claims)
-    books.index_tokens()
+    books.index_tokens(everything.tokens, [])
+    books.live.update(record.claim.owner for record in everything.claims)
     hub.fill(everything.events)

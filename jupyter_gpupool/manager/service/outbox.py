@@ -71,6 +71,10 @@ class Outboxes:
         self._generation += changed
         return changed
 
+    def forget_host(self, host_id: HostId) -> None:
+        """This host is no longer known; should it come back, it is told all anew."""
+        self._of.pop(host_id, None)
+
     def forget(self, keys: Iterable[Key]) -> None:
         """Nobody will ask for these again."""
         for key in keys:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from jupyter_gpupool.manager.certificates import make_secrets
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import Granted, WorkersChanged
-from jupyter_gpupool.pool.ids import LeaseId
+from jupyter_gpupool.pool.ids import LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.scheduling.passes import plan
 from jupyter_gpupool.scheduling.snapshot import Grant, Plan
@@ -47,7 +47,16 @@ def _start(unit: UnitOfWork, grant: Grant) -> None:
     take(unit, grant.claim_id, granted)
     record = unit.claims[grant.claim_id]
     made = record.secrets or make_secrets(unit.now, life)
-    unit.put_claim(replace(record, start=record.start + 1, secrets=made))
+    # Fixed for good: a mapping that changes later must not split a claim between two users.
+    os_user = record.os_user if record.start else _os_user(unit, record.claim.owner)
+    unit.put_claim(replace(record, start=record.start + 1, secrets=made, os_user=os_user))
+
+
+def _os_user(unit: UnitOfWork, owner: UserName) -> str | None:
+    if not unit.moment.settings.run_as_users:
+        return None
+    user = unit.users.get(owner)
+    return owner if user is None or user.os_user is None else user.os_user
 
 
 def _add_leases(unit: UnitOfWork, grant: Grant) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from jupyter_gpupool.manager.certificates import ClaimSecrets
 from jupyter_gpupool.pool.claim import Claim, Phase
-from jupyter_gpupool.pool.ids import UserName
+from jupyter_gpupool.pool.ids import HostId, UserName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +18,14 @@ class ClaimRecord:
     Attributes:
         start: Grows with each grant of its minimum; 0 before the first.
         secrets: Made with the first grant.
+        os_user: Whose processes it is, fixed by the first grant; None is the agent's own user.
+        avoid: Hosts on which a start of it failed, until it runs.
     """
 
     claim: Claim
     start: int = 0
+    os_user: str | None = None
+    avoid: frozenset[HostId] = frozenset()
     secrets: ClaimSecrets | None = field(default=None, repr=False)
 
     @property
@@ -36,6 +40,14 @@ class UserRecord:
 
     name: UserName
     os_user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostToken:
+    """The token a host joined with: no other may speak for it while that one counts."""
+
+    host_id: HostId
+    token_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from jupyter_gpupool.manager.clock import Clock
 from jupyter_gpupool.manager.settings import Settings
+from jupyter_gpupool.manager.store.stamp import Diverged
 from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
@@ -50,6 +51,7 @@ class Service:
 
     Attributes:
         writable: False after a commit failed, until one works again.
+        batched: Something may be due at another time than before.
     """
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
@@ -70,6 +72,7 @@ class Service:
         self._arrived = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
+        self._in_doubt: tuple[UnitOfWork, Plan | None] | None = None
 
     async def start(self) -> None:
         """Load the books and begin to work.
@@ -104,6 +107,11 @@ class Service:
         """Wait until the worker stops by itself, which is for ever unless there is a defect."""
         if self._worker is not None:
             await asyncio.wait((self._worker,))
+
+    def link_broke(self, host_id: HostId) -> None:
+        """A host's link is gone: it falls silent as soon as that can be written down."""
+        self.deadlines.link_broke(host_id, self.clock.monotonic())
+        self.batched.set()
 
     async def next_batch(self) -> None:
         """Wait until the books have changed once more."""
@@ -143,26 +151,56 @@ class Service:
         except BaseException:
             # Memory and database may differ now: nobody may rely on this process any more.
             self._closed = True
-            for job in (*batch, *self._queue):
-                _fail(job, Unavailable("The manager's writer has stopped."))
+            _fail_all([*batch, *self._queue], Unavailable("The manager's writer has stopped."))
             self._queue.clear()
             raise
 
     async def _run(self, batch: list[_Job]) -> None:
+        try:
+            await self._clear_doubt()
+        except Diverged:
+            raise
+        except Unavailable as error:
+            _fail_all(batch, error)
+            return
         unit = UnitOfWork(self.books, self._moment())
         done = [(job, outcome) for job in batch if (outcome := _attempt(unit, job)) is not None]
         decided = self._plan(unit)
         try:
             await self._commit(unit)
+        except Diverged:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the books stay as the database is
             _LOG.warning("A commit failed: %s", error)
-            for job, _ in done:
-                _fail(job, error)
-            return
-        self._follow(unit, decided)
+            self.writable = False
+            self._in_doubt = (unit, decided)
+            if not await self._came_through():
+                _fail_all([job for job, _ in done], error)
+                return
+        else:
+            self._follow(unit, decided)
         for job, outcome in done:
             if not job.answer.done():
                 job.answer.set_result(outcome[0])
+
+    async def _came_through(self) -> bool:
+        try:
+            return await self._clear_doubt()
+        except Diverged:
+            raise
+        except Unavailable:
+            return False  # still in doubt; the next batch asks again before it begins
+
+    async def _clear_doubt(self) -> bool:
+        """Find out what became of a commit that failed, and follow it if it is durable."""
+        if self._in_doubt is None:
+            return False
+        unit, decided = self._in_doubt
+        is_written = await self.store.settle()
+        self._in_doubt = None
+        if is_written:
+            self._follow(unit, decided)
+        return is_written
 
     def _moment(self) -> Moment:
         return Moment(
@@ -177,7 +215,7 @@ class Service:
             return None
         child = unit.child()
         try:
-            decided = run_pass(child, len(self.books.claims))
+            decided = run_pass(child, self.books.live.total())
         except Exception:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
             _LOG.exception("A scheduling pass failed; nothing was granted")
             return None
@@ -188,7 +226,6 @@ class Service:
         changes = changes_of(unit, self.books)
         if changes.is_empty:
             return
-        self.writable = False
         await self.store.commit(changes)
         self.writable = True
         self.committed_s = self.clock.monotonic()
@@ -202,6 +239,7 @@ class Service:
         for host_id in hosts:
             self._tell(host_id)
         self._forget(unit)
+        self._forget_hosts(unit)
         self._set_deadlines(unit, claims)
         self.hub.publish(unit.events)
         self.batched.set()
@@ -211,15 +249,18 @@ class Service:
                 waiter.set_result(None)
 
     def _tell(self, host_id: HostId) -> None:
-        run_as_users = self.settings.run_as_users
-        wanted = desired_for(host_id, self.books, run_as_users=run_as_users)
-        if self.outboxes.put(host_id, wanted):
+        if self.outboxes.put(host_id, desired_for(host_id, self.books)):
             self.links.wake(host_id)
 
     def _forget(self, unit: UnitOfWork) -> None:
         changed = unit.claims.changed.values()
         over = [r.claim.id for r in changed if r is not None and r.claim.phase is Phase.ENDED]
         self.outboxes.forget([*unit.ended_leases, *over])
+
+    def _forget_hosts(self, unit: UnitOfWork) -> None:
+        for host_id in [i for i, host in unit.hosts.changed.items() if host is None]:
+            self.outboxes.forget_host(host_id)
+            self.links.forget(host_id)
 
     def _set_deadlines(self, unit: UnitOfWork, claims: set[ClaimId]) -> None:
         moment = unit.moment
@@ -244,6 +285,11 @@ def _attempt(unit: UnitOfWork, job: _Job) -> tuple[Any] | None:
     return (result,)
 
 
+def _fail_all(jobs: list[_Job], error: Exception) -> None:
+    for job in jobs:
+        _fail(job, error)
+
+
 def _fail(job: _Job, error: Exception) -> None:
     if not job.answer.done():
         job.answer.set_exception(error)
@@ -256,11 +302,12 @@ def _claims_concerned(unit: UnitOfWork) -> set[ClaimId]:
 
 
 def _hosts_concerned(unit: UnitOfWork, books: Books) -> set[HostId]:
-    concerned = set(unit.hosts.changed)
+    changed = {host_id for host_id, host in unit.hosts.changed.items() if host is not None}
+    concerned = set(changed)
     for claim_id in _claims_concerned(unit):
         for view in (unit, books):
             record = view.claims.get(claim_id)
             if record is not None and record.claim.scheduler is not None:
                 concerned.add(record.claim.scheduler.host_id)
             concerned |= {lease.host_id for lease in view.leases_of(claim_id)}
-    return concerned & ({*unit.hosts.changed} | books.hosts.keys())
+    return concerned & (changed | books.hosts.keys()) - (unit.hosts.changed.keys() - changed)

@@ -7,7 +7,7 @@ with no worker of any claim, wanted or not, still on them.
 from collections import Counter
 from collections.abc import Iterator
 
-from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
+from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.device import Device, Health
 from jupyter_gpupool.pool.host import DURABLE, Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
@@ -46,8 +46,15 @@ def failures_in_window(view: View, record: ClaimRecord, monotonic_s: float) -> i
     return sum(monotonic_s - time < FAILURE_WINDOW_S for time in times)
 
 
+def _can_start(view: View, host_id: HostId) -> bool:
+    report = view.reports.get(host_id)
+    return report is None or report.can_start
+
+
 def _offered(view: View, host: Host) -> Iterator[Device]:
     report = view.reports.get(host.id)
+    if not _can_start(view, host.id):
+        return iter(())
     busy = {worker.device for worker in report.workers} if report is not None else set()
     states = dict(host.states)
     return (
@@ -68,6 +75,7 @@ def _hosts(view: View) -> Iterator[HostView]:
             schedulers=schedulers[host_id],
             free=tuple(map(_free, free)),
             capacity=tuple(_free(device) for device in host.devices if not _is_lost(host, device)),
+            can_start=_can_start(view, host_id),
         )
 
 
@@ -85,13 +93,13 @@ def _wants(view: View, monotonic_s: float) -> Iterator[Want]:
         claim = record.claim
         if claim.phase in WAITING:
             # A claim may shrink to nothing, but it starts with at least one worker.
-            yield _want(claim, max(1, claim.bounds.minimum), max(1, claim.bounds.maximum))
+            yield _want(record, max(1, claim.bounds.minimum), max(1, claim.bounds.maximum))
         elif claim.phase in (Phase.STARTING, Phase.RUNNING) and _may_grow(
             view, record, monotonic_s
         ):
             lacking = claim.bounds.maximum - sum(x.counts for x in view.leases_of(claim.id))
             if lacking > 0:
-                yield _want(claim, 0, lacking)
+                yield _want(record, 0, lacking)
 
 
 def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
@@ -102,7 +110,8 @@ def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
     return failures_in_window(view, record, monotonic_s) < MOST_FAILURES
 
 
-def _want(claim: Claim, minimum: int, maximum: int) -> Want:
+def _want(record: ClaimRecord, minimum: int, maximum: int) -> Want:
+    claim = record.claim
     return Want(
         claim_id=claim.id,
         owner=claim.owner,
@@ -112,4 +121,5 @@ def _want(claim: Claim, minimum: int, maximum: int) -> Want:
         model=claim.request.model.lower(),
         gpu_memory_bytes=claim.request.memory_bytes,
         scheduler_host=claim.scheduler.host_id if claim.scheduler is not None else None,
+        avoid=record.avoid,
     )

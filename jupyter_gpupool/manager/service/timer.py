@@ -14,8 +14,9 @@ from typing import TypeVar
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import ClaimId
 
-from .claims import expire_claim, shrink_now
-from .hosts import host_lost
+from .claims import expire_claim, retire_now, shrink_now, start_too_slow
+from .forgetting import forget_old
+from .hosts import host_lost, host_silent
 from .once import KEPT
 from .service import Service
 from .unit import UnitOfWork
@@ -51,14 +52,17 @@ class Timer:
     async def run_due(self) -> None:
         """Do everything that is due now; what fails is due again a little later."""
         now_s = self._service.clock.monotonic()
+        await self._silence(now_s)
         for due in list(self._due(now_s)):
-            try:
-                await self._service.execute(due)
-            except PoolError as error:
-                _LOG.warning("Something due could not be done yet: %s", error)
+            await self._try(due)
         if now_s >= self._prune_at_s:
             self._prune_at_s = now_s + _PRUNE_EVERY_S
             await self._prune()
+
+    async def failed(self) -> None:
+        """Wait until it stops by itself, which is for ever unless there is a defect."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
 
     async def _watch(self) -> None:
         monotonic = self._service.clock.monotonic
@@ -73,36 +77,58 @@ class Timer:
             if monotonic() >= due_s:
                 await self.run_due()
 
+    async def _silence(self, now_s: float) -> None:
+        links, gone = self._service.links, self._service.deadlines.gone
+        for host_id, again_s in _take_due(gone, now_s).items():
+            # Asked right before the command is queued: a newer link's first word comes after it.
+            is_told = links.is_open(host_id) or await self._try(
+                partial(host_silent, host_id=host_id)
+            )
+            if is_told and gone.get(host_id) == again_s:
+                del gone[host_id]
+
+    async def _try(self, due: Due) -> bool:
+        try:
+            await self._service.execute(due)
+        except PoolError as error:
+            _LOG.warning("Something due could not be done yet: %s", error)
+        except Exception:  # noqa: BLE001 - one defect must not stop everything else that is due
+            _LOG.exception("Something due failed in a way nobody foresaw")
+        else:
+            return True
+        return False
+
     def _due(self, now_s: float) -> Iterator[Due]:
         deadlines = self._service.deadlines
         for claim_id in _take_due(deadlines.expiry, now_s):
             yield partial(expire_claim, claim_id=claim_id)
+        for claim_id, start in _take_due(deadlines.start, now_s):
+            yield partial(start_too_slow, claim_id=claim_id, start=start)
         for host_id in _take_due(deadlines.lost, now_s):
             yield partial(host_lost, host_id=host_id)
         for claim_id in _take_due(deadlines.shrink, now_s):
             yield partial(shrink_now, claim_id=claim_id)
+        for claim_id in _take_due(deadlines.retire, now_s):
+            yield partial(retire_now, claim_id=claim_id)
         for claim_id in _take_due(deadlines.retry, now_s):
             yield partial(_try_again, claim_id=claim_id)
 
     async def _prune(self) -> None:
         service = self._service
         now = service.clock.now()
-        old = [k for k, record in service.books.once.items() if now - record.at > KEPT]
+        if not await self._try(forget_old):
+            return
         try:
             await service.store.prune(now - service.settings.retention, now - KEPT)
         except PoolError as error:
             _LOG.warning("What is too old could not be deleted yet: %s", error)
-            return
-        for key in old:
-            service.books.once.pop(key, None)
         gc.collect()
 
 
-def _take_due(kind: dict[_K, float], now_s: float) -> list[_K]:
-    due = [key for key, time_s in kind.items() if time_s <= now_s]
-    for key in due:
-        # Should it fail, it comes again; should it work, the commit clears it.
-        kind[key] = now_s + _AGAIN_AFTER_S
+def _take_due(kind: dict[_K, float], now_s: float) -> dict[_K, float]:
+    # Should it fail, it comes again; should it work, the commit clears it.
+    due = {key: now_s + _AGAIN_AFTER_S for key, time_s in kind.items() if time_s <= now_s}
+    kind.update(due)
     return due
 
 

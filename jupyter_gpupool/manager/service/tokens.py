@@ -4,13 +4,15 @@ Called through `Service.execute` by the API, and at start for the manager's own 
 """
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from jupyter_gpupool.manager.auth.caller import Caller, may_see, no_such
 from jupyter_gpupool.manager.auth.tokens import TokenRecord, digest_of, new_secret
 from jupyter_gpupool.manager.store.sealing import Seal
 from jupyter_gpupool.pool.errors import BadRequest, NotAllowed
+from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.protocol.api import Role
 
@@ -23,7 +25,12 @@ _MOST_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeToken:
-    """Somebody wants a token, for themself or, as an admin, for anybody."""
+    """Somebody wants a token, for themself or, as an admin, for anybody.
+
+    Attributes:
+        os_user: Whose processes the user's claims are from now on: "" goes back to the user of the
+            same name, None leaves it as it is.
+    """
 
     caller: Caller
     user: UserName
@@ -68,8 +75,11 @@ def make_token(unit: UnitOfWork, command: MakeToken, seal: Seal) -> NewToken:
     return NewToken(record=record, secret=seal.open(sealed))
 
 
-def revoke_token(unit: UnitOfWork, command: RevokeToken) -> None:
-    """Void at once; what was opened with it is closed after the commit.
+def revoke_token(unit: UnitOfWork, command: RevokeToken) -> tuple[str, ...]:
+    """Void at once, with all that its user has made with it; what was opened is the API's to close.
+
+    Returns:
+        The ids of the tokens that are void now.
 
     Raises:
         NotFound: If there is none, or it is a stranger's.
@@ -77,12 +87,32 @@ def revoke_token(unit: UnitOfWork, command: RevokeToken) -> None:
     record = unit.tokens.get(command.token_id)
     if record is None or not may_see(command.caller, record.user):
         raise no_such(f"token {command.token_id}")
-    del unit.tokens[command.token_id]
+    void = list(_with_descendants(unit, record))
+    for token in void:
+        del unit.tokens[token.id]
+    _tell_owner(unit, command.caller, record, EventKind.TOKEN_REVOKED, "revoked")
+    return tuple(token.id for token in void)
+
+
+def _with_descendants(unit: UnitOfWork, record: TokenRecord) -> Iterator[TokenRecord]:
+    yield record
+    for made in [token for token in unit.tokens.values() if token.made_by == record.id]:
+        yield from _with_descendants(unit, made)
+
+
+def _tell_owner(
+    unit: UnitOfWork, caller: Caller, record: TokenRecord, kind: EventKind, done: str
+) -> None:
+    # Whoever can make somebody's token can act as them, and that must not stay unseen. The
+    # manager's own tokens, which it makes without a token, are nobody's surprise.
+    if caller.user != record.user and caller.credential_id:
+        reason = f"{caller.user} has {done} a token of {record.user}: {record.id}, {record.role}."
+        unit.record(kind, reason, owner=record.user)
 
 
 def _make(unit: UnitOfWork, command: MakeToken, seal: Seal) -> str:
     secret = new_secret()
-    lifetime = command.lifetime
+    is_own = command.user == command.caller.user
     record = TokenRecord(
         id=f"t-{secrets.token_hex(8)}",
         digest=digest_of(secret),
@@ -90,13 +120,28 @@ def _make(unit: UnitOfWork, command: MakeToken, seal: Seal) -> str:
         role=command.role,
         label=command.label,
         created_at=unit.now,
-        expires_at=None if lifetime is None else unit.now + lifetime,
+        expires_at=_expiry(unit, command, is_own=is_own),
+        made_by=(command.caller.credential_id or None) if is_own else None,
     )
     unit.tokens[record.id] = record
-    user = unit.users.get(command.user)
-    if user is None or (command.os_user is not None and user.os_user != command.os_user):
-        unit.users[command.user] = UserRecord(name=command.user, os_user=command.os_user)
+    _keep_user(unit, command.user, command.os_user)
+    _tell_owner(unit, command.caller, record, EventKind.TOKEN_MADE, "made")
     return f"{record.id}:{seal.close(secret)}"
+
+
+def _expiry(unit: UnitOfWork, command: MakeToken, *, is_own: bool) -> datetime | None:
+    # Nobody's token may outlive itself through one that it makes for its own user.
+    until = command.caller.until if is_own else None
+    asked = None if command.lifetime is None else unit.now + command.lifetime
+    ends = [time for time in (asked, until) if time is not None]
+    return min(ends, default=None)
+
+
+def _keep_user(unit: UnitOfWork, name: UserName, os_user: str | None) -> None:
+    before = unit.users.get(name)
+    mapped = before.os_user if before is not None and os_user is None else os_user or None
+    if before is None or before.os_user != mapped:
+        unit.users[name] = UserRecord(name=name, os_user=mapped)
 
 
 def _check_rights(command: MakeToken) -> None:

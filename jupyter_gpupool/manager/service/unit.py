@@ -4,12 +4,14 @@ Every command gets its own unit on top of its batch's. One that raises is droppe
 are written in one transaction and only then become the books.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gpupool.manager.settings import Settings
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.event import Event, EventKind
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
@@ -17,7 +19,7 @@ from jupyter_gpupool.pool.lease import Lease
 from .books import Books, OnceKey
 from .layer import Layer
 from .outbox import Outboxes
-from .records import ClaimRecord, OnceRecord, UserRecord
+from .records import ClaimRecord, HostToken, OnceRecord, UserRecord
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
@@ -49,12 +51,14 @@ class UnitOfWork:
         self.leases: Layer[LeaseId, Lease] = Layer(below.leases)
         self.hosts: Layer[HostId, Host] = Layer(below.hosts)
         self.reports: Layer[HostId, HostReport] = Layer(below.reports)
+        self.host_tokens: Layer[HostId, HostToken] = Layer(below.host_tokens)
         self.tokens: Layer[str, TokenRecord] = Layer(below.tokens)
         self.users: Layer[UserName, UserRecord] = Layer(below.users)
         self.once: Layer[OnceKey, OnceRecord] = Layer(below.once)
         self.failures: Layer[ClaimId, tuple[float, ...]] = Layer(below.failures)
         self.ended_leases: dict[LeaseId, Lease] = {}
         self.events: list[Event] = []
+        self.live: Counter[UserName] = Counter()
         self.seq: int = below.seq
         self.replan = False
 
@@ -95,7 +99,17 @@ class UnitOfWork:
 
     def put_claim(self, record: ClaimRecord) -> None:
         """Keep a claim."""
+        before = self.claims.get(record.claim.id)
+        change = _lives(record) - (before is not None and _lives(before))
+        if change:
+            self.live[record.claim.owner] += change
         self.claims[record.claim.id] = record
+
+    def live_claims_of(self, owner: UserName) -> int:
+        """How many claims of a user have not ended."""
+        below = self._below
+        lower = below.live[owner] if isinstance(below, Books) else below.live_claims_of(owner)
+        return lower + self.live[owner]
 
     def record(
         self,
@@ -123,36 +137,37 @@ class UnitOfWork:
         )
         self.events.append(event)
 
-    @property
-    def must_be_stored(self) -> bool:
-        """Whether anything durable changed; reports and failures are memory alone."""
-        durable = (self.claims, self.leases, self.hosts, self.tokens, self.users, self.once)
-        return bool(self.events) or any(layer.changed for layer in durable)
-
     def merge(self) -> None:
         """Make the changes part of what lies below: the batch's unit, or the books."""
         below = self._below
         gone = [x for x in self.ended_leases.values() if below.leases.get(x.id) is not None]
+        void = [t for i in self.tokens.changed if (t := below.tokens.get(i)) is not None]
         for layer in self._layers():
             layer.merge_down()
         below.seq = self.seq
+        below.live.update(self.live)
         if isinstance(below, UnitOfWork):
             below.ended_leases.update(self.ended_leases)
             below.events += self.events
             below.replan = below.replan or self.replan
         else:
-            self._index(below, gone)
+            self._index(below, gone, void)
 
     def _layers(self) -> tuple[Layer[Any, Any], ...]:
-        stored = (self.claims, self.leases, self.hosts, self.tokens, self.users, self.once)
-        return (*stored, self.reports, self.failures)
+        of_hosts = (self.hosts, self.host_tokens, self.reports)
+        of_users = (self.tokens, self.users, self.once)
+        return (self.claims, self.leases, *of_hosts, *of_users, self.failures)
 
-    def _index(self, books: Books, gone: list[Lease]) -> None:
+    def _index(self, books: Books, gone: list[Lease], void: "list[TokenRecord]") -> None:
         kept = [lease for lease in self.leases.changed.values() if lease is not None]
         books.index_leases(kept, gone)
         books.index_claims(record for record in self.claims.changed.values() if record is not None)
-        if self.tokens.changed:
-            books.index_tokens()
+        made = [token for token in self.tokens.changed.values() if token is not None]
+        books.index_tokens(made, void)
+
+
+def _lives(record: ClaimRecord) -> bool:
+    return record.claim.phase is not Phase.ENDED
 
 
 def _overlaid(found: dict[LeaseId, Lease], mine: dict[LeaseId, Lease | None]) -> Iterator[Lease]:

@@ -6,9 +6,10 @@ Frozen before it leaves the loop, so that the writer reads nothing that still ch
 from dataclasses import dataclass
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
-from jupyter_gpupool.manager.service.records import ClaimRecord, OnceRecord, UserRecord
+from jupyter_gpupool.manager.service.records import ClaimRecord, HostToken, OnceRecord, UserRecord
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.ids import HostId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
 
@@ -26,10 +27,15 @@ class Changes:
     new_leases: tuple[Lease, ...] = ()
     new_hosts: tuple[Host, ...] = ()
     hosts: tuple[Host, ...] = ()
+    gone_hosts: tuple[HostId, ...] = ()
+    new_host_tokens: tuple[HostToken, ...] = ()
+    host_tokens: tuple[HostToken, ...] = ()
+    gone_host_tokens: tuple[HostId, ...] = ()
     new_tokens: tuple[TokenRecord, ...] = ()
     gone_tokens: tuple[str, ...] = ()
     new_users: tuple[UserRecord, ...] = ()
     users: tuple[UserRecord, ...] = ()
+    gone_users: tuple[UserName, ...] = ()
     new_once: tuple[OnceRecord, ...] = ()
     once: tuple[OnceRecord, ...] = ()
     events: tuple[Event, ...] = ()

@@ -12,9 +12,11 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from jupyter_gpupool.pool.errors import Unavailable
+
+from .stamp import Diverged
 
 _SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000", "cache_size=-4000")
 _PLAIN_WORDS = (
@@ -39,22 +41,37 @@ def open_engine(url: str) -> Engine:
     return engine
 
 
+def name_of(engine: Engine) -> str:
+    """What people call it: its file, or its URL without the password."""
+    if engine.dialect.name == "sqlite":
+        return engine.url.database or "in memory"
+    return engine.url.render_as_string(hide_password=True)
+
+
 @contextmanager
-def in_words(doing: str) -> Iterator[None]:
+def in_words(doing: str, name: str = "") -> Iterator[None]:
     """Turn a database's failure into one sentence.
 
     Raises:
-        Unavailable: If the database fails.
+        Diverged: If it refuses rows that contradict what it holds.
+        Unavailable: If the database fails otherwise.
     """
+    what = f"The database {name} cannot be {doing}" if name else f"The database cannot be {doing}"
     try:
         yield
+    except ImportError as error:
+        raise Unavailable(
+            f"{what}: the Python package {error.name} is missing.",
+            hint=f"Run: pip install {error.name}",
+        ) from error
     except (SQLAlchemyError, OSError) as error:
         said = str(getattr(error, "orig", None) or error).strip()
         for mark, words, hint in _PLAIN_WORDS:
             if mark in said.lower():
-                raise Unavailable(f"The database cannot be {doing}: {words}.", hint=hint) from error
+                raise Unavailable(f"{what}: {words}.", hint=hint) from error
         first = said.splitlines()[0] if said else type(error).__name__
-        raise Unavailable(f"The database cannot be {doing}: {first}.") from error
+        kind = Diverged if isinstance(error, IntegrityError) else Unavailable
+        raise kind(f"{what}: {first}.") from error
 
 
 def _keep_private(url: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, insert, or_, select, update
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
-from jupyter_gpupool.manager.service.records import ClaimRecord, OnceRecord, UserRecord
+from jupyter_gpupool.manager.service.records import ClaimRecord, HostToken, OnceRecord, UserRecord
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
@@ -14,7 +14,7 @@ from jupyter_gpupool.pool.lease import Lease, LeasePhase
 
 from . import rows
 from .sealing import Seal
-from .tables import CLAIMS, EVENTS, HOSTS, LEASES, META, ONCE, TOKENS, USERS
+from .tables import CLAIMS, EVENTS, HOST_TOKENS, HOSTS, LEASES, META, ONCE, TOKENS, USERS
 
 _LAST_EVENTS = 2000
 
@@ -31,6 +31,7 @@ class Everything:
     claims: tuple[ClaimRecord, ...]
     leases: tuple[Lease, ...]
     hosts: tuple[Host, ...]
+    host_tokens: tuple[HostToken, ...]
     tokens: tuple[TokenRecord, ...]
     users: tuple[UserRecord, ...]
     once: tuple[OnceRecord, ...]
@@ -48,6 +49,7 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
         claims=tuple(rows.read_claim(row, seal) for row in fetch(live).mappings()),
         leases=tuple(map(rows.read_lease, fetch(held.order_by(LEASES.c.granted_at)).mappings())),
         hosts=tuple(map(rows.read_host, fetch(select(HOSTS)).mappings())),
+        host_tokens=tuple(map(rows.read_host_token, fetch(select(HOST_TOKENS)).mappings())),
         tokens=tuple(map(rows.read_token, fetch(select(TOKENS)).mappings())),
         users=tuple(map(rows.read_user, fetch(select(USERS)).mappings())),
         once=tuple(map(rows.read_once, fetch(select(ONCE)).mappings())),

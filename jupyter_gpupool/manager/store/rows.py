@@ -14,10 +14,11 @@ from sqlalchemy import RowMapping
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.manager.certificates import ClaimSecrets
-from jupyter_gpupool.manager.service.records import ClaimRecord, OnceRecord, UserRecord
+from jupyter_gpupool.manager.service.records import ClaimRecord, HostToken, OnceRecord, UserRecord
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
+from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.protocol.api import Role
 
@@ -31,6 +32,7 @@ _ENV = TypeAdapter(dict[str, str])
 _LEASE = TypeAdapter(Lease)
 _HOST = TypeAdapter(Host)
 _EVENT = TypeAdapter(Event)
+_HOSTS = TypeAdapter(frozenset[HostId])
 
 
 def claim_row(record: ClaimRecord, seal: Seal) -> Row:
@@ -45,7 +47,9 @@ def claim_row(record: ClaimRecord, seal: Seal) -> Row:
         "start": record.start,
         "body": _CLAIM.dump_json(claim, exclude={"request": {"env"}}).decode(),
         "sealed_env": seal.close(_ENV.dump_json(env).decode()) if env else None,
-        "sealed_secrets": _sealed(secrets, seal) if claim.phase is not Phase.ENDED else None,
+        "sealed_secrets": _sealed(secrets, seal),
+        "os_user": record.os_user,
+        "avoid": _HOSTS.dump_json(record.avoid).decode() if record.avoid else None,
     }
 
 
@@ -57,7 +61,13 @@ def read_claim(row: Row, seal: Seal) -> ClaimRecord:
         claim = replace(claim, request=replace(claim.request, env=env))
     sealed = row["sealed_secrets"]
     secrets = _SECRETS.validate_json(seal.open(sealed)) if sealed else None
-    return ClaimRecord(claim=claim, start=row["start"], secrets=secrets)
+    return ClaimRecord(
+        claim=claim,
+        start=row["start"],
+        secrets=secrets,
+        os_user=row["os_user"],
+        avoid=_HOSTS.validate_json(row["avoid"]) if row["avoid"] else frozenset(),
+    )
 
 
 def lease_row(lease: Lease) -> Row:
@@ -90,6 +100,16 @@ def read_host(row: Row) -> Host:
     return _HOST.validate_json(row["body"])
 
 
+def host_token_row(bound: HostToken) -> Row:
+    """Which token a host joined with."""
+    return {"host_id": bound.host_id, "token_id": bound.token_id}
+
+
+def read_host_token(row: Row) -> HostToken:
+    """It again."""
+    return HostToken(**row)
+
+
 def event_row(event: Event) -> Row:
     """An event."""
     return {
@@ -117,6 +137,7 @@ def token_row(token: TokenRecord) -> Row:
         "label": token.label,
         "created_at": token.created_at,
         "expires_at": token.expires_at,
+        "made_by": token.made_by,
     }
 
 

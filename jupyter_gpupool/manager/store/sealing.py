@@ -4,11 +4,11 @@ The key lies in a 0600 file of the state folder, apart from the database, so tha
 database alone opens nothing.
 """
 
-import os
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
+from jupyter_gpupool.manager.private_files import write_private
 from jupyter_gpupool.pool.errors import Unavailable
 
 
@@ -44,14 +44,20 @@ def load_seal(path: Path) -> Seal:
         Unavailable: If the file holds no key, or others may read it.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+        if not path.exists() or _is_unborn(path):
+            # Whole or not at all: an empty file would bar every later start.
+            write_private(path, Fernet.generate_key().decode())
         return _read(path)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(Fernet.generate_key())
-        file.flush()
-        os.fsync(file.fileno())
-    return _read(path)
+    except OSError as error:
+        raise Unavailable(
+            f"The key {path} cannot be made or read: {error.strerror}.",
+            hint="Make room, or change the rights of the state folder.",
+        ) from error
+
+
+def _is_unborn(path: Path) -> bool:
+    # An older version that was killed at its very first start left an empty file behind.
+    return path.stat().st_size == 0 and not path.with_name("manager.sqlite").exists()
 
 
 def _read(path: Path) -> Seal:

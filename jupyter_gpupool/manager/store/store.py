@@ -1,7 +1,8 @@
 """The store: one writer's thread, and readers beside it.
 
-Called by the service alone. Whatever fails here comes out as one `Unavailable` sentence, with
-nothing written; the next call tries anew on a fresh connection.
+Called by the service alone. Whatever fails here comes out as one `Unavailable` sentence; the next
+call tries anew on a fresh connection. Whether a failed commit came through all the same, `settle`
+can tell.
 """
 
 import asyncio
@@ -19,9 +20,11 @@ from jupyter_gpupool.pool.ids import ClaimId, UserName
 
 from . import reading, writing
 from .changes import Changes
-from .database import in_words, open_engine
+from .database import in_words, name_of, open_engine
+from .database_lock import lock_database
 from .migrate import migrate
 from .sealing import Seal
+from .stamp import Stamp, advance, begin_stamps, came_through
 from .tables import META
 
 _R = TypeVar("_R")
@@ -38,7 +41,11 @@ class Store:
         self._seal = seal
         with in_words("opened"):
             self._engine: Engine = open_engine(url)
-            migrate(self._engine)
+        self._name = name_of(self._engine)
+        with in_words("opened", self._name):
+            self._unlock = lock_database(self._engine)
+            self._migrate()
+        self._stamp: Stamp | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="gpupool-writer")
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="gpupool-reader")
 
@@ -48,24 +55,59 @@ class Store:
         Raises:
             Unavailable: If it cannot.
         """
-        with in_words("opened"), self._engine.begin() as connection:
-            return reading.read_everything(connection, self._seal)
+        with in_words("opened", self._name), self._engine.begin() as connection:
+            found = reading.read_everything(connection, self._seal)
+            first = Stamp(found.boot)
+            begin_stamps(connection, first)
+        self._stamp = first
+        return found
 
     async def commit(self, changes: Changes) -> None:
         """Make changes durable, all of them or none.
 
         Raises:
-            Unavailable: If the database fails; nothing is written then.
+            Diverged: If somebody else has written since, or the rows contradict the database.
+            Unavailable: If the database fails; `settle` tells whether it was written.
         """
-        await self._write(lambda connection: writing.write(connection, changes, self._seal))
+        stamp = self._stamp
+        assert stamp is not None, "nothing is committed before the books are loaded"
+
+        def write(connection: Connection) -> None:
+            advance(connection, stamp)
+            writing.write(connection, changes, self._seal)
+
+        await self._write(write)
+        self._stamp = stamp.next
+
+    async def settle(self) -> bool:
+        """Whether the commit that failed last came through all the same.
+
+        Raises:
+            Diverged: If somebody else has written since.
+            Unavailable: If the database cannot be read.
+        """
+        stamp = self._stamp
+        assert stamp is not None, "nothing is committed before the books are loaded"
+        is_written = await self._read(lambda connection: came_through(connection, stamp))
+        if is_written:
+            self._stamp = stamp.next
+        return is_written
 
     async def prune(self, before: datetime, keys_before: datetime) -> None:
         """Forget what is too old.
 
         Raises:
+            Diverged: If somebody else has written since.
             Unavailable: If the database fails.
         """
-        await self._write(lambda connection: writing.prune(connection, before, keys_before))
+        stamp = self._stamp
+        assert stamp is not None, "nothing is pruned before the books are loaded"
+
+        def prune(connection: Connection) -> None:
+            came_through(connection, stamp)
+            writing.prune(connection, before, keys_before)
+
+        await self._write(prune)
 
     async def prove_writable(self) -> None:
         """Write something that means nothing.
@@ -102,13 +144,22 @@ class Store:
         self._writer.shutdown()
         self._readers.shutdown()
         self._engine.dispose()
+        self._unlock()
+
+    def _migrate(self) -> None:
+        try:
+            migrate(self._engine)
+        except BaseException:
+            self._engine.dispose()
+            self._unlock()
+            raise
 
     async def _write(self, work: Callable[[Connection], None]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._in_transaction, work)
 
     def _in_transaction(self, work: Callable[[Connection], None]) -> None:
         try:
-            with in_words("written"), self._engine.begin() as connection:
+            with in_words("written", self._name), self._engine.begin() as connection:
                 work(connection)
         except Unavailable:
             # A connection that met a full or vanished disk may not recover by itself.
@@ -117,7 +168,7 @@ class Store:
 
     async def _read(self, work: Callable[[Connection], _R]) -> _R:
         def read() -> _R:
-            with in_words("read"), self._engine.connect() as connection:
+            with in_words("read", self._name), self._engine.connect() as connection:
                 return work(connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, read)

@@ -38,6 +38,8 @@ CLAIMS = Table(
     Column("body", Text, nullable=False),
     Column("sealed_env", Text),
     Column("sealed_secrets", Text),
+    Column("os_user", String(200)),
+    Column("avoid", Text),
     Index("claims_by_phase", "phase"),
     Index("claims_by_owner", "owner", "created_at"),
 )
@@ -72,6 +74,13 @@ HOSTS = Table(
     Column("body", Text, nullable=False),
 )
 
+HOST_TOKENS = Table(
+    "host_tokens",
+    METADATA,
+    Column("host_id", String(200), primary_key=True),
+    Column("token_id", String(40), nullable=False),
+)
+
 EVENTS = Table(
     "events",
     METADATA,
@@ -94,6 +103,7 @@ TOKENS = Table(
     Column("label", String(200), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("expires_at", DateTime(timezone=True)),
+    Column("made_by", String(40)),
 )
 
 USERS = Table(

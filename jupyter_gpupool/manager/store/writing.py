@@ -1,14 +1,14 @@
 """Writing one batch of changes in one transaction."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Table, bindparam, delete, func, insert, select, update
 
 from . import rows
 from .changes import Changes
 from .sealing import Seal
-from .tables import CLAIMS, EVENTS, HOSTS, LEASES, ONCE, TOKENS, USERS
+from .tables import CLAIMS, EVENTS, HOST_TOKENS, HOSTS, LEASES, ONCE, TOKENS, USERS
 
 
 def write(connection: Connection, changes: Changes, seal: Seal) -> None:
@@ -19,11 +19,15 @@ def write(connection: Connection, changes: Changes, seal: Seal) -> None:
     _insert(connection, LEASES, map(rows.lease_row, changes.new_leases))
     _insert(connection, HOSTS, map(rows.host_row, changes.new_hosts))
     _update(connection, HOSTS, map(rows.host_row, changes.hosts))
+    _delete(connection, HOSTS.c.id, changes.gone_hosts)
+    _insert(connection, HOST_TOKENS, map(rows.host_token_row, changes.new_host_tokens))
+    _update(connection, HOST_TOKENS, map(rows.host_token_row, changes.host_tokens))
+    _delete(connection, HOST_TOKENS.c.host_id, changes.gone_host_tokens)
     _insert(connection, USERS, map(rows.user_row, changes.new_users))
     _update(connection, USERS, map(rows.user_row, changes.users))
+    _delete(connection, USERS.c.name, changes.gone_users)
     _insert(connection, TOKENS, map(rows.token_row, changes.new_tokens))
-    if changes.gone_tokens:
-        connection.execute(delete(TOKENS).where(TOKENS.c.id.in_(changes.gone_tokens)))
+    _delete(connection, TOKENS.c.id, changes.gone_tokens)
     _insert(connection, ONCE, map(rows.once_row, changes.new_once))
     _update(connection, ONCE, map(rows.once_row, changes.once))
     _insert(connection, EVENTS, map(rows.event_row, changes.events))
@@ -40,6 +44,12 @@ def prune(connection: Connection, before: datetime, keys_before: datetime) -> No
     last = select(func.max(EVENTS.c.seq)).scalar_subquery()
     connection.execute(delete(EVENTS).where(EVENTS.c.at < before, EVENTS.c.seq < last))
     connection.execute(delete(ONCE).where(ONCE.c.at < keys_before))
+
+
+def _delete(connection: Connection, key: Column[str], gone: Sequence[str]) -> None:
+    if gone:
+        this = [{"gone_key": one} for one in gone]
+        connection.execute(delete(key.table).where(key == bindparam("gone_key")), this)
 
 
 def _insert(connection: Connection, table: Table, made: Iterable[rows.Row]) -> None:

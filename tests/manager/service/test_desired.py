@@ -2,6 +2,7 @@
 
 from jupyter_gpupool.manager.service.desired import desired_for
 from jupyter_gpupool.manager.service.records import UserRecord
+from jupyter_gpupool.manager.settings import Settings
 
 
 async def test_workers_of_the_schedulers_host_need_no_address(pool):
@@ -26,18 +27,19 @@ async def test_host_is_told_only_what_is_its_own(pool):
 async def test_os_user_is_the_users_own_or_the_one_named(pool):
     """An admin may map a pool user to another name on the machines."""
     await pool.joined(devices=2)
+    pool.service.books.users["bob@example.org"] = UserRecord(name="bob@example.org", os_user="bob")
     await pool.claim(1, user="ann")
     await pool.claim(1, user="bob@example.org")
-    pool.service.books.users["bob@example.org"] = UserRecord(name="bob@example.org", os_user="bob")
-    wanted = desired_for("a", pool.service.books, run_as_users=True)
+    wanted = desired_for("a", pool.service.books)
     assert {claim.os_user for claim in wanted} == {"ann", "bob"}
 
 
 async def test_embedded_pool_runs_all_as_the_agents_user(pool):
     """It is one user's own."""
+    pool.service.settings = Settings(run_as_users=False)
     await pool.joined()
     await pool.claim(1)
-    [wanted] = desired_for("a", pool.service.books, run_as_users=False)
+    [wanted] = desired_for("a", pool.service.books)
     assert wanted.os_user is None
 
 
