@@ -18,7 +18,7 @@ from typing import Any
 
 from jupyter_gpupool.protocol.launch import Warm
 
-from . import threads
+from . import huge_pages, threads
 
 # The hook of RAPIDS libraries against touching a GPU while being imported.
 _QUIET = {"RAPIDS_NO_INITIALIZE": "True"}
@@ -78,6 +78,7 @@ def warm_up(environment: Mapping[str, str]) -> Warm:
     # What exists now is shared by all children: no collection may touch, and so copy, its pages.
     gc.collect()
     gc.freeze()
+    huge_pages.gather()
     return Warm(problem=problem, versions=_versions())
 
 
