@@ -122,12 +122,11 @@ async def test_worker_is_its_own_session_in_the_claims_folder(host, claim):
 
 
 async def test_claims_variables_reach_its_tasks(host, claim):
-    """`env` of a claim is what its tasks see, and its ids are there for what they start."""
+    """What a launch sets is what its tasks see; the agent puts the claim's ids there."""
     state = await host.up(claim, "lease-a", env={"MY_SETTING": "42"})
     async with _client(claim, state) as client:
         seen = await client.submit(lambda: dict(os.environ))
     assert seen["MY_SETTING"] == "42"
-    assert (seen["GPUPOOL_CLAIM"], seen["GPUPOOL_LEASE"]) == (claim.claim_id, "lease-a")
 
 
 async def test_simulated_worker_runs_dask_cudas_host_file(host, claim):
