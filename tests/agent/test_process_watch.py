@@ -1,6 +1,8 @@
 """Hears of the end of processes without asking again and again."""
 
 import asyncio
+import errno
+import os
 import subprocess
 import sys
 
@@ -97,3 +99,27 @@ async def test_each_end_is_told_once(hearing, process) -> None:
     hearing.watch.ended_with(process.pid, -9)
     await asyncio.sleep(0)
     assert hearing.told.empty()
+
+
+async def test_status_of_an_earlier_process_with_its_pid_is_not_its(hearing, process) -> None:
+    """A pid comes back, and a clean end of the one is no clean end of the other."""
+    hearing.watch.ended_with(process.pid, 0)
+    hearing.watch.watch(KEY, identity(process), has_parent=True)
+    process.kill()
+    assert (await hearing.next()).status is None
+
+
+async def test_end_is_found_without_a_descriptor(hearing, process, monkeypatch) -> None:
+    """The agent has none left; it looks now and then."""
+
+    def refuse(_: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    hearing.watch.watch(KEY, identity(process), has_parent=False)
+    hearing.watch.look()
+    assert hearing.told.empty()
+    process.kill()
+    process.wait(5)
+    hearing.watch.look()
+    assert (await hearing.next()).key == KEY
