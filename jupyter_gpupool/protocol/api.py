@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from jupyter_gpupool.pool.claim import Phase, StoryLine, Warning_
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import Device, DeviceProcess, Health
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
@@ -27,6 +28,16 @@ from jupyter_gpupool.pool.units import parse_bytes
 API = "/api/v1"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 """Header of every POST: the same key a second time does nothing new."""
+
+
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""What lands on an admin's terminal must not be able to drive it."""
+Words = Annotated[str, Field(max_length=200, pattern=_PRINTABLE)]
+"""A short text of one line."""
+_Size = Annotated[str, Field(max_length=40, pattern=_PRINTABLE)]
+_Modules = Annotated[tuple[Words, ...], Field(max_length=100)]
+_MOST_ENV = 65_536
+"""Characters of all names and values together: a claim is kept in memory as long as it lives."""
 
 
 class Body(BaseModel):
@@ -53,31 +64,31 @@ class ClaimBody(Body):
 
     workers: Workers
     gpus_per_worker: Annotated[float, Field(gt=0)] = 1
-    name: str = ""
-    model: str = ""
-    gpu_memory: str = ""
-    queue: str = ""
+    name: Words = ""
+    model: Words = ""
+    gpu_memory: _Size = ""
+    queue: Words = ""
     priority: Priority = Priority.INTERACTIVE
-    environment: str = ""
+    environment: Words = ""
     expected_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
     time_limit_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
     deadline: datetime | None = None
-    near: str = ""
+    near: Words = ""
     nthreads: int = 1
-    memory: str = ""
-    device_memory_limit: str = "default"
-    rmm_pool_size: str | None = None
-    rmm_maximum_pool_size: str | None = None
+    memory: _Size = ""
+    device_memory_limit: _Size = "default"
+    rmm_pool_size: _Size | None = None
+    rmm_maximum_pool_size: _Size | None = None
     rmm_managed_memory: bool = False
     rmm_async: bool = False
-    rmm_release_threshold: str | None = None
+    rmm_release_threshold: _Size | None = None
     rmm_track_allocations: bool = False
-    rmm_allocator_external_lib_list: tuple[str, ...] = ()
+    rmm_allocator_external_lib_list: _Modules = ()
     enable_cudf_spill: bool = False
     cudf_spill_stats: int = 0
-    pre_import: tuple[str, ...] = ()
-    protocol: str = "tls"
-    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    pre_import: _Modules = ()
+    protocol: _Size = "tls"
+    env: dict[str, str] = Field(default_factory=dict, max_length=1000, repr=False)
 
     def to_request(self) -> ClaimRequest:
         """The pool's own terms.
@@ -85,6 +96,12 @@ class ClaimBody(Body):
         Raises:
             BadRequest: If a term makes no sense; `field` names it.
         """
+        if sum(len(name) + len(value) for name, value in self.env.items()) > _MOST_ENV:
+            raise BadRequest(
+                "The variables of env are too long together.",
+                field="env",
+                hint=f"Keep them within {_MOST_ENV} characters; put more into a file.",
+            )
         options = {name: getattr(self, name) for name in _OPTION_FIELDS}
         return ClaimRequest(
             workers=WorkerBounds(self.workers.min, self.workers.max),
@@ -134,7 +151,7 @@ class ScaleBody(Body):
 class ReleaseBody(Body):
     """Give a claim back."""
 
-    reason: Annotated[str, Field(max_length=200)] = ""
+    reason: Words = ""
 
 
 class LeaseView(View):
@@ -267,8 +284,9 @@ class TokenBody(Body):
     role: Role = Role.USER
     label: Annotated[str, Field(max_length=200)] = ""
     expires_in_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
-    os_user: str | None = None
-    """Whose processes that user's workers are; None is the user of the same name."""
+    os_user: Annotated[str, Field(max_length=200)] | None = None
+    """Whose processes that user's claims are from now on: "" is the user of the same name again,
+    None leaves it as it is, which at first is the user of the same name."""
 
 
 class TokenView(View):

@@ -370,10 +370,14 @@ class Site:
     app: FastAPI
     folder: Path
 
+    @staticmethod
+    def admin() -> Caller:
+        """The manager itself."""
+        return Caller(user=UserName("manager"), role=Role.ADMIN, credential_id="")
+
     async def token(self, user: str, role: Role = Role.USER) -> str:
         """A new token's secret."""
-        itself = Caller(user=UserName("manager"), role=Role.ADMIN, credential_id="")
-        command = MakeToken(caller=itself, user=UserName(user), role=role)
+        command = MakeToken(caller=self.admin(), user=UserName(user), role=role)
         make = partial(make_token, command=command, seal=self.parts.seal)
         return (await self.parts.service.execute(make)).secret
 

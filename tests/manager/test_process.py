@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from jupyter_gpupool.manager import app
+from jupyter_gpupool.manager.runtime_file import this_host
 
 _WITHIN_S = 30
 _BODY = {"workers": {"min": 1, "max": 1}}
@@ -45,8 +49,9 @@ def start(tmp_path):
     """Starts managers, and ends what is left of them."""
     started = []
 
-    def start_one(*options: str) -> Manager:
-        started.append(Manager(tmp_path, *options))
+    def start_one(*options: str, folder: Path = tmp_path) -> Manager:
+        folder.mkdir(exist_ok=True)
+        started.append(Manager(folder, *options))
         return started[-1]
 
     yield start_one
@@ -88,6 +93,12 @@ def test_second_manager_on_a_state_folder_is_refused(start, tmp_path):
         (["--certfile=/nix", "--keyfile=/nix"], "cannot be used: No such file"),
         (["--database=sqlite:////nix/db"], "The database cannot be opened"),
         (["--ManagerApp.longest_life=never"], "is not a time"),
+        (["--port=99999"], "port"),
+        (["--ManagerApp.host_lost_after_s=0"], "host_lost_after_s"),
+        (
+            ["--database=postgresql+psycopg://u:secret@h/db"],
+            "the Python package psycopg is missing",
+        ),
     ],
 )
 def test_what_cannot_start_says_so_in_one_line(start, options, words):
@@ -170,6 +181,57 @@ def test_agent_survives_a_killed_manager_and_joins_the_next(start, tmp_path):
     _await(lambda: not _is_alive(agent))
 
 
+def test_embedded_manager_leaves_another_pools_agent_alone(start, tmp_path):
+    """It holds the folder that ours would use: it is neither ended nor taken over."""
+    other = start("--port=0")
+    port = _port_of(other, tmp_path / "state" / "admin-token")
+    command = [sys.executable, "-m", "jupyter_gpupool.agent", f"--state={tmp_path / 'agent'}"]
+    with (tmp_path / "agent.log").open("wb") as log:
+        agent = subprocess.Popen(
+            [*command, f"--join=http://127.0.0.1:{port}", "--simulated=1"],
+            env=os.environ | {"GPUPOOL_TOKEN": _agent_token(port, tmp_path)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _await((tmp_path / "agent" / "agent.lock").exists)
+        options = ("--embedded", "--simulated=1", f"--agent-state={tmp_path / 'agent'}")
+        place = f"--runtime-file={tmp_path / 'gpupool.json'}"
+        manager = start(*options, place, "--stop-all-on-exit", folder=tmp_path / "own")
+        manager.await_file(tmp_path / "gpupool.json")
+        assert manager.end() == 0
+        assert agent.poll() is None, (tmp_path / "agent.log").read_text()
+    finally:
+        agent.kill()
+        agent.wait(_WITHIN_S)
+
+
+def test_embedded_manager_heeds_no_other_managers_settings(start, tmp_path, monkeypatch):
+    """Address, TLS, database and folder of the configuration file are the organisation's."""
+    (tmp_path / "config").mkdir()
+    settings = {
+        "ip": "0.0.0.0",
+        "port": 1,
+        "certfile": "/nix",
+        "database_url": "sqlite:////nix/db",
+        "state_folder": "/nix",
+    }
+    lines = [f"c.ManagerApp.{name} = {value!r}" for name, value in settings.items()]
+    (tmp_path / "config" / "jupyter_gpupool_config.py").write_text("\n".join(lines))
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
+    runtime_file = tmp_path / "gpupool.json"
+    told = json.loads(_embedded(start, runtime_file).await_file(runtime_file))
+    assert told["url"].startswith("http://127.0.0.1:")
+    assert (tmp_path / "state" / "manager.sqlite").exists()
+
+
+def test_embedded_folders_are_nobody_elses(monkeypatch):
+    """Neither a standalone manager's or agent's, nor another host's on the same home."""
+    monkeypatch.setattr(app, "default_state_folder", lambda: Path("/base/manager"))
+    folder = app.default_embedded_folder()
+    assert folder == Path("/base/embedded") / this_host()
+
+
 def test_unused_embedded_manager_ends_by_itself(start, tmp_path):
     """And takes its agent along."""
     runtime_file = tmp_path / "gpupool.json"
@@ -182,6 +244,19 @@ def test_unused_embedded_manager_ends_by_itself(start, tmp_path):
 def _embedded(start, runtime_file: Path, *more: str) -> Manager:
     options = ("--embedded", "--simulated=1", "--stop-all-on-exit")
     return start(*options, f"--runtime-file={runtime_file}", *more)
+
+
+def _port_of(manager: Manager, token: Path) -> int:
+    manager.await_file(token)
+    said = _await(lambda: re.search(r"Listening on http://[^:]+:(\d+)", manager.log.read_text()))
+    return int(said[1])
+
+
+def _agent_token(port: int, folder: Path) -> str:
+    admin = (folder / "state" / "admin-token").read_text()
+    url = f"http://127.0.0.1:{port}/api/v1/tokens"
+    made = httpx.post(url, headers=_bearer(admin), json={"user": "agents", "role": "agent"})
+    return made.json()["secret"]
 
 
 async def _ask(client: httpx.AsyncClient, answered: dict[str, str]) -> None:

@@ -89,7 +89,8 @@ async def _serve(socket: WebSocket, service: Service, opened: Link, said: HostSa
         hearing.cancel()
         await asyncio.wait((telling, hearing))
     for side in (telling, hearing):
-        if not side.cancelled():
+        # Whoever listens on a link that we have closed ourselves fails, which is no news.
+        if not side.cancelled() and opened.closing is None:
             side.result()
 
 

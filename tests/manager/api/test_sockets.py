@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from jupyter_gpupool.manager.http_server import HttpServer
 from jupyter_gpupool.manager.service import hub
+from jupyter_gpupool.manager.service.tokens import RevokeToken, revoke_token
 from jupyter_gpupool.protocol.api import Role
 from jupyter_gpupool.protocol.link import Desired, Joined, Refused, ToAgent
 
@@ -154,12 +156,76 @@ async def test_other_link_version_is_refused(served):
 async def test_newer_agent_takes_over_its_hosts_link(served):
     """The old connection is closed; the host stays connected."""
     agent = served.agent("a", 1)
-    async with _link(served) as old, _link(served) as new:
+    token = await served.token("agent", Role.AGENT)
+    async with _link(served, token) as old, _link(served, token) as new:
         for link in (old, new):
             await link.send(agent.report().model_dump_json())
             await _hear(link)
         assert await _closing(old) == 4409
     assert agent.host_id in served.parts.service.books.hosts
+
+
+async def test_other_token_does_not_take_a_host_over(served):
+    """It would receive that host's keys; the true agent's link stays open."""
+    agent = served.agent("a", 1)
+    async with _link(served) as true, _link(served) as false:
+        await true.send(agent.report().model_dump_json())
+        joined = _read(await _hear(true))
+        await false.send(agent.report().model_dump_json())
+        refused = _read(await _hear(false))
+    assert (type(joined), type(refused)) == (Joined, Refused)
+    assert "joined with another token" in refused.reason
+
+
+async def test_token_that_is_void_frees_its_host(served):
+    """That is how an admin gives a host another token."""
+    agent, old = served.agent("a", 1), await served.token("agent", Role.AGENT)
+    async with _link(served, old) as link:
+        await link.send(agent.report().model_dump_json())
+        await _hear(link)
+        async with await served.client("root", Role.ADMIN) as admin:
+            tokens = (await admin.get("/api/v1/tokens")).json()
+            [token] = [t["id"] for t in tokens if t["role"] == "agent"]
+            await admin.delete(f"/api/v1/tokens/{token}")
+        assert await _closing(link) == 4401
+    async with _link(served) as link:
+        await link.send(agent.report().model_dump_json())
+        assert isinstance(_read(await _hear(link)), Joined)
+
+
+async def test_report_for_another_host_ends_the_link(served):
+    """Its word would free the other's devices under running workers."""
+    agent, other = served.agent("a", 1), await served.host("b")
+    async with _link(served) as link:
+        await link.send(agent.report().model_dump_json())
+        await _hear(link)
+        await _hear(link)
+        await link.send(other.report().model_dump_json())
+        refused = _read(await _hear(link))
+    assert "The agent of host a reports for host b" in refused.reason
+
+
+async def test_copied_state_folder_is_told_and_drives_nobody_out(served):
+    """Another machine under the same id is refused while the first one is there."""
+    agent, token = served.agent("a", 1), await served.token("agent", Role.AGENT)
+    copy = agent.report().model_copy(update={"name": "clone", "address": "10.0.0.2"})
+    async with _link(served, token) as first, _link(served, token) as second:
+        await first.send(agent.report().model_dump_json())
+        await _hear(first)
+        await second.send(copy.model_dump_json())
+        refused = _read(await _hear(second))
+    assert "connected already, as a at 10.0.0.1" in refused.reason
+
+
+async def test_token_revoked_before_the_first_report_opens_no_link(served):
+    """The check at the request is not the last one."""
+    agent, token = served.agent("a", 1), await served.token("agent", Role.AGENT)
+    async with _link(served, token) as link:
+        [record] = served.parts.service.books.tokens.values()
+        revoke = RevokeToken(caller=served.admin(), token_id=record.id)
+        await served.parts.service.execute(partial(revoke_token, command=revoke))
+        await link.send(agent.report().model_dump_json())
+        assert await _closing(link) == 4401
 
 
 async def test_broken_link_makes_the_host_silent(served):
@@ -218,8 +284,8 @@ async def _stream(served, user: str = "", query: str = "", token: str = ""):
 
 
 @asynccontextmanager
-async def _link(served):
-    header = _bearer(await served.token("agent", Role.AGENT))
+async def _link(served, token: str = ""):
+    header = _bearer(token or await served.token("agent", Role.AGENT))
     async with connect(f"{_ws(served)}/api/v1/agents/link", additional_headers=header) as socket:
         yield socket
 

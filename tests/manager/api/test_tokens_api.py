@@ -54,3 +54,55 @@ async def test_unknown_credentials_are_refused(site, shown):
     async with site.anonymous({"Authorization": shown.encode("latin-1")}) as client:
         answer = await client.get("/api/v1/status")
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+async def test_token_does_not_outlive_the_one_that_made_it(site):
+    """A token of one hour, or a stolen one, makes nothing endless."""
+    async with await site.client() as client:
+        first = (await client.post("/api/v1/tokens", json={"expires_in_s": 3600})).json()
+    async with site.anonymous(_bearer(first)) as client:
+        second = (await client.post("/api/v1/tokens", json={})).json()
+    assert second["expires_at"] == first["expires_at"]
+
+
+async def test_revoked_token_takes_along_what_it_has_made(site):
+    """Whoever stole the first does not keep the second; tokens for others stay."""
+    async with await site.client("root", Role.ADMIN) as admin:
+        first = (await admin.post("/api/v1/tokens", json={"role": "admin"})).json()
+        async with site.anonymous(_bearer(first)) as client:
+            own = (await client.post("/api/v1/tokens", json={})).json()
+            anns = (await client.post("/api/v1/tokens", json={"user": "ann"})).json()
+        await admin.delete(f"/api/v1/tokens/{first['id']}")
+        left = {token["id"] for token in (await admin.get("/api/v1/tokens")).json()}
+    assert own["id"] not in left
+    assert anns["id"] in left
+
+
+async def test_user_is_told_of_tokens_that_others_make_and_revoke(site):
+    """Whoever holds one can act as them; nobody else hears of it."""
+    async with (
+        await site.client("root", Role.ADMIN) as admin,
+        await site.client("ann") as ann,
+        await site.client("bob") as bob,
+    ):
+        made = (await admin.post("/api/v1/tokens", json={"user": "ann"})).json()["id"]
+        await ann.post("/api/v1/tokens", json={})
+        await admin.delete(f"/api/v1/tokens/{made}")
+        anns, bobs = [(await who.get("/api/v1/events")).json() for who in (ann, bob)]
+    assert [event["kind"] for event in anns] == ["token.made", "token.revoked"]
+    assert all("root has" in event["reason"] and made in event["reason"] for event in anns)
+    assert bobs == []
+
+
+async def test_mapping_to_an_os_user_can_be_taken_back(site):
+    """An empty name is the user of the same name again; none at all changes nothing."""
+    seen = []
+    async with await site.client("root", Role.ADMIN) as admin:
+        for body in ({"os_user": "annie"}, {}, {"os_user": ""}):
+            await admin.post("/api/v1/tokens", json={"user": "ann", **body})
+            seen.append(site.parts.service.books.users["ann"].os_user)
+    assert seen == ["annie", "annie", None]
+
+
+def _bearer(made) -> dict[str, str]:
+    return {"Authorization": f"Bearer {made['secret']}"}

@@ -7,11 +7,14 @@ import pytest
 
 from jupyter_gpupool.manager.service.claims import RequestClaim, request_claim
 from jupyter_gpupool.manager.service.once import OnceKey
+from jupyter_gpupool.manager.service.records import UserRecord
+from jupyter_gpupool.manager.settings import Settings
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
+from jupyter_gpupool.protocol.link import ProcessPhase
 
 
 async def test_claim_waits_in_a_pool_without_hosts(pool):
@@ -128,6 +131,95 @@ async def test_late_scale_down_takes_the_youngest(pool):
     await pool.pass_s(31)
     kept = [lease.id for lease in pool.leases(claim) if lease.phase is not LeasePhase.ENDING]
     assert kept == [oldest.id]
+
+
+async def test_late_scale_down_spares_who_received_the_results(pool):
+    """The oldest hands over for longer than the deadline: nobody else has to go."""
+    agent = await pool.joined(devices=3)
+    claim = await pool.claim(1)
+    for most in (1, 2, 3):
+        pool.time.pass_s(1)
+        await pool.scale(claim, 1, most)
+        await pool.come_up(agent)
+    oldest = min(pool.leases(claim), key=lambda lease: lease.granted_at)
+    await pool.scale(claim, 1, 2)
+    agent.make_so(pool.desired(agent))
+    agent.workers[oldest.id] = ProcessPhase.RETIRING
+    await pool.say(agent)
+    await pool.pass_s(31)
+    phases = {lease.id: lease.phase for lease in pool.leases(claim)}
+    assert phases.pop(oldest.id) is LeasePhase.RETIRING
+    assert set(phases.values()) == {LeasePhase.RUNNING}
+
+
+async def test_scaling_up_while_one_retires_lets_nobody_else_go(pool):
+    """Who hands over is no longer one of the workers the bounds are about."""
+    agent = await pool.joined(devices=3)
+    claim = await pool.claim(2)
+    await pool.come_up(agent)
+    await pool.scale(claim, 1, 1)
+    agent.make_so(pool.desired(agent))
+    agent.workers[pool.leases(claim)[0].id] = ProcessPhase.RETIRING
+    await pool.say(agent)
+    await pool.scale(claim, 1, 2)
+    assert pool.desired(agent).claims[0].scheduler.keep_workers is None
+    assert len(pool.leases(claim)) == 3
+
+
+async def test_retirement_that_never_ends_is_cut_short(pool):
+    """Ten minutes for the results, then the device is worth more."""
+    agent = await pool.joined(devices=2)
+    claim = await pool.claim(2)
+    await pool.come_up(agent)
+    await pool.scale(claim, 1, 1)
+    leaving = pool.leases(claim)[0].id
+    agent.make_so(pool.desired(agent))
+    agent.workers[leaving] = ProcessPhase.RETIRING
+    await pool.say(agent)
+    await pool.pass_s(601)
+    assert {x.id: x.phase for x in pool.leases(claim)}[leaving] is LeasePhase.ENDING
+
+
+async def test_starting_claim_cannot_be_scaled_to_none(pool):
+    """It could never come to run."""
+    await pool.joined()
+    claim = await pool.claim(1)
+    with pytest.raises(BadRequest, match="without any worker"):
+        await pool.scale(claim, 0, 0)
+
+
+async def test_user_has_a_bounded_number_of_claims(pool):
+    """One user cannot fill the manager's memory; others are not concerned."""
+    pool.service.settings = Settings(most_claims_a_user=2)
+    first = await pool.claim(1)
+    await pool.claim(1)
+    with pytest.raises(Conflict, match="2 claims"):
+        await pool.claim(1)
+    await pool.claim(1, user="bob")
+    await pool.release(first)
+    assert (await pool.claim(1)).phase is Phase.PENDING
+
+
+async def test_ended_claim_keeps_no_secret(pool):
+    """Neither its variables nor its keys outlive it, in memory or on disk."""
+    agent = await pool.joined()
+    claim = await pool.claim(1, env={"TOKEN": "s3cret"})
+    await pool.come_up(agent)
+    await pool.release(claim)
+    await pool.wind_down(agent)
+    record = pool.service.books.claims[claim.id]
+    assert (record.claim.phase, record.secrets, record.claim.request.env) == (Phase.ENDED, None, {})
+    assert pool.store.commits[-1].claims == (record,)
+
+
+async def test_claim_keeps_its_os_user(pool):
+    """A mapping that changes later concerns the next claim, not half of this one."""
+    agent = await pool.joined(devices=2)
+    claim = await pool.claim(1)
+    await pool.come_up(agent)
+    pool.service.books.users["ann"] = UserRecord(name="ann", os_user="other")
+    await pool.scale(claim, 1, 2)
+    assert {wanted.os_user for wanted in pool.desired(agent).claims} == {"ann"}
 
 
 async def test_same_key_makes_one_claim(pool):

@@ -1,13 +1,23 @@
 """Hosts that report, fall silent, are lost and come back, in virtual time."""
 
-import pytest
+from datetime import timedelta
+from functools import partial
 
+import pytest
+from cryptography.fernet import Fernet
+
+from jupyter_gpupool.manager.service import timer
+from jupyter_gpupool.manager.service.forgetting import forget_old
+from jupyter_gpupool.manager.service.hosts import HostSaid, host_said
+from jupyter_gpupool.manager.service.tokens import MakeToken, make_token
+from jupyter_gpupool.manager.store.sealing import Seal
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import DeviceState, Health
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.protocol.api import Role
 from jupyter_gpupool.protocol.link import ProcessPhase
 
 
@@ -217,6 +227,152 @@ async def test_late_word_of_a_lost_host_changes_nothing(pool):
     await pool.lost(agent)
     await pool.say(agent)
     assert pool.service.books.hosts[agent.host_id].phase is HostPhase.LOST
+
+
+async def test_link_that_breaks_while_the_disk_is_full_is_not_forgotten(pool):
+    """The host falls silent as soon as that can be written, and is lost in time."""
+    agent = await pool.joined()
+    pool.store.broken = True
+    pool.service.link_broke(agent.host_id)
+    await pool.pass_s(60)
+    assert pool.service.books.hosts[agent.host_id].phase is HostPhase.CONNECTED
+    pool.store.broken = False
+    await pool.pass_s(5)
+    assert pool.service.books.hosts[agent.host_id].phase is HostPhase.SILENT
+    await pool.pass_s(31)
+    assert pool.service.books.hosts[agent.host_id].phase is HostPhase.LOST
+
+
+async def test_defect_in_what_is_due_stops_nothing_else(pool, monkeypatch):
+    """One broken command must not make every claim immortal."""
+
+    def break_down(unit, host_id):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(timer, "host_lost", break_down)
+    agent = await pool.joined()
+    claim = await pool.claim(1, time_limit=timedelta(minutes=1))
+    await pool.silent(agent)
+    await pool.pass_s(61)
+    assert pool.now(claim).end is EndKind.EXPIRED
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4])
+async def test_broken_host_fails_no_claim_while_another_works(pool, devices):
+    """However well it fits, a claim tries it once."""
+    bad, good = await pool.joined("bad", devices), await pool.joined("good", 8)
+    claim = await pool.claim(1)
+    await pool.make_so(bad)
+    bad.schedulers[claim.id] = ProcessPhase.FAILED
+    await pool.say(bad)
+    await pool.wind_down(bad)
+    await pool.come_up(good)
+    assert (pool.now(claim).phase, pool.now(claim).scheduler.host_id) == (Phase.RUNNING, "good")
+
+
+async def test_host_that_cannot_start_gets_no_claim(pool):
+    """Its devices are free, and of no use."""
+    agent = await pool.joined()
+    broken = agent.report().model_copy(update={"can_start": False, "problem": "No space."})
+    agent.report = lambda: broken
+    await pool.say(agent)
+    assert (await pool.claim(1)).phase is Phase.PENDING
+
+
+async def test_start_that_hangs_has_failed(pool):
+    """A scheduler that never listens does not hold its device for ever."""
+    agent = await pool.joined()
+    claim = await pool.claim(1)
+    await pool.make_so(agent)
+    await pool.pass_s(119)
+    assert pool.now(claim).failed_starts == 0
+    await pool.pass_s(1)
+    assert pool.now(claim).failed_starts == 1
+    told = [event.reason for event in pool.service.hub.since(0)]
+    assert "It did not start within 120 s: its scheduler did not listen." in told
+
+
+async def test_cancelled_claim_ends_when_its_last_trace_is_lost(pool):
+    """A failed start left a process on a host that then dies."""
+    agent = await pool.joined("a", 1)
+    claim = await pool.claim(1)
+    await pool.make_so(agent)
+    agent.schedulers[claim.id] = ProcessPhase.FAILED
+    await pool.say(agent)
+    await pool.release(claim)
+    agent.make_so(pool.desired(agent))
+    agent.workers.clear()
+    await pool.say(agent)
+    assert pool.now(claim).phase is Phase.ENDING
+    await pool.lost(agent)
+    assert pool.now(claim).phase is Phase.ENDED
+
+
+async def test_leased_device_that_is_not_well_is_told_to_its_claim(pool):
+    """Told alone: the claim runs on."""
+    agent = await pool.joined(devices=1)
+    claim = await pool.claim(1)
+    await pool.come_up(agent)
+    uuid = agent.devices[0].uuid
+    agent.states[uuid] = DeviceState(health=Health.LOST, problem="It fell off the bus.")
+    await pool.say(agent)
+    assert pool.now(claim).phase is Phase.RUNNING
+    assert pool.now(claim).reason == f"Device {uuid} of a: It fell off the bus."
+
+
+async def test_worker_that_survives_its_end_is_told(pool):
+    """The user learns why the device does not come free."""
+    agent = await pool.joined(devices=2)
+    claim = await pool.claim(1)
+    await pool.come_up(agent)
+    failed = pool.leases(claim)[0]
+    _fail(agent, failed.id)
+    await pool.say(agent)
+    agent.make_so(pool.desired(agent))
+    agent.problems[failed.id] = "It survives SIGKILL."
+    await pool.say(agent)
+    assert pool.now(claim).reason.startswith("A worker that has to go is still there: It survives")
+
+
+async def test_worker_on_another_host_retires_by_its_schedulers_word(pool):
+    """The worker's own agent cannot know; it stays retiring until it is done, then it ends."""
+    holder, agent = await pool.joined("holder", 0, durable=True), await pool.joined("gn1", 2)
+    claim = await pool.claim(2)
+    await pool.come_up(holder, agent)
+    await pool.scale(claim, 1, 1)
+    leaving = pool.leases(claim)[0].id
+    await _scheduler_says(pool, holder, retiring=(leaving,))
+    await pool.say(agent)
+    phases = {lease.id: lease.phase for lease in pool.leases(claim)}
+    assert phases[leaving] is LeasePhase.RETIRING
+    await _scheduler_says(pool, holder, retired=(leaving,))
+    assert {x.id: x.phase for x in pool.leases(claim)}[leaving] is LeasePhase.ENDING
+
+
+async def test_long_lost_host_and_void_token_are_forgotten(pool):
+    """Neither tables nor memory grow with every Slurm job."""
+    agent = await pool.joined()
+    made = MakeToken(
+        caller=pool.user("root", Role.ADMIN),
+        user="ann",
+        role=Role.USER,
+        lifetime=timedelta(hours=1),
+    )
+    seal = Seal(Fernet.generate_key())
+    await pool.service.execute(partial(make_token, command=made, seal=seal))
+    await pool.lost(agent)
+    await pool.pass_s(31 * 86_400)
+    await pool.service.execute(forget_old)
+    books = pool.service.books
+    assert (books.hosts, books.tokens, books.tokens_by_digest, books.users) == ({}, {}, {}, {})
+    assert pool.store.commits[-1].gone_hosts == (agent.host_id,)
+
+
+async def _scheduler_says(pool, agent, **more):
+    report = agent.report()
+    said = tuple(s.model_copy(update=more) for s in report.schedulers)
+    command = HostSaid(report=report.model_copy(update={"schedulers": said}))
+    await pool.service.execute(partial(host_said, command=command))
 
 
 def _fail(agent, lease_id):

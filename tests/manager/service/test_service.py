@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jupyter_gpupool.manager.service import service
 from jupyter_gpupool.pool.errors import BadRequest, Unavailable
 
 
@@ -92,3 +93,33 @@ async def test_defect_after_a_commit_stops_the_service_loudly(pool, monkeypatch)
     assert pool.service.has_failed
     with pytest.raises(Unavailable):
         await pool.claim(1)
+
+
+async def test_commit_whose_answer_was_lost_counts(pool):
+    """What is durable is done, told and acknowledged, and the next request works."""
+    pool.store.mute = True
+    claim = await pool.claim(1)
+    pool.store.mute = False
+    later = await pool.claim(1)
+    assert list(pool.service.books.claims) == [claim.id, later.id]
+    assert [event.seq for event in pool.service.hub.since(0)] == [1, 2]
+
+
+async def test_commit_in_doubt_is_cleared_up_before_the_next(pool):
+    """Its caller is told that nobody knows; nothing new is built on a guess."""
+    pool.store.mute = pool.store.unreadable = True
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="connection is lost"):
+            await pool.claim(1)
+    assert (len(pool.store.commits), len(pool.service.books.claims)) == (1, 0)
+    pool.store.mute = pool.store.unreadable = False
+    await pool.claim(1)
+    assert [event.seq for event in pool.service.hub.since(0)] == [1, 2]
+
+
+async def test_queue_is_bounded(pool, monkeypatch):
+    """Too much at once is refused, and what was accepted is done."""
+    monkeypatch.setattr(service, "_MOST_QUEUED", 5)
+    outcomes = await asyncio.gather(*(pool.claim(1) for _ in range(9)), return_exceptions=True)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, Unavailable)]
+    assert (len(refused), len(pool.service.books.claims)) == (4, 5)

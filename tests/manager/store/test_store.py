@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gpupool.manager.service.records import UserRecord
+from jupyter_gpupool.manager.store.changes import Changes
 from jupyter_gpupool.manager.store.database import open_engine
 from jupyter_gpupool.manager.store.migrate import HEAD, migrate, revision_of, upgrade
 from jupyter_gpupool.manager.store.sealing import load_seal
+from jupyter_gpupool.manager.store.stamp import Diverged
 from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.errors import Unavailable
 
@@ -137,6 +140,87 @@ def test_tables_are_what_the_migrations_make(tmp_path):
     migrate(engine)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    engine.dispose()
+
+
+def test_second_manager_on_a_database_is_refused(tmp_path):
+    """Whatever state folder it has: one sentence that names the database."""
+    first = _store(tmp_path)
+    with pytest.raises(Unavailable, match=r"Another manager uses the database .*manager\.sqlite"):
+        _store(tmp_path)
+    first.close()
+    _store(tmp_path).close()
+
+
+async def test_store_tells_whether_a_failed_commit_came_through(tmp_path):
+    """By the stamp that is part of the transaction."""
+    store = _store(tmp_path)
+    store.load()
+    assert not await store.settle()
+    before = store._stamp
+    await store.commit(Changes(new_users=(UserRecord(name="ann"),)))
+    store._stamp = before  # as if the answer had been lost
+    assert await store.settle()
+    await store.commit(Changes(new_users=(UserRecord(name="bob"),)))
+    assert {user.name for user in store.load().users} == {"ann", "bob"}
+    store.close()
+
+
+async def test_database_that_another_manager_has_written_is_left_alone(tmp_path):
+    """Should two ever run, only the later one's transactions get through."""
+    store = _store(tmp_path)
+    store.load()
+    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+        database.execute("UPDATE meta SET value = '2.0' WHERE name = 'stamp'")
+    with pytest.raises(Diverged):
+        await store.commit(Changes(new_users=(UserRecord(name="ann"),)))
+    with pytest.raises(Diverged):
+        await store.settle()
+    store.close()
+
+
+async def test_rows_that_contradict_the_database_are_no_passing_failure(tmp_path):
+    """Memory is wrong then: only a new start helps."""
+    store = _store(tmp_path)
+    store.load()
+    changes = Changes(new_users=(UserRecord(name="ann"),))
+    await store.commit(changes)
+    with pytest.raises(Diverged):
+        await store.commit(changes)
+    store.close()
+
+
+def test_first_start_that_died_can_be_repeated(tmp_path):
+    """An empty key beside no database is none; beside one it is missing."""
+    (tmp_path / "secret-key").touch(mode=0o600)
+    assert load_seal(tmp_path / "secret-key").open
+    (tmp_path / "secret-key").write_bytes(b"")
+    (tmp_path / "manager.sqlite").touch()
+    with pytest.raises(Unavailable, match="holds no key"):
+        load_seal(tmp_path / "secret-key")
+
+
+def test_missing_driver_is_one_sentence(tmp_path):
+    """The package to install, not a traceback."""
+    with pytest.raises(Unavailable, match="the Python package psycopg is missing"):
+        Store("postgresql+psycopg://u:secret@h/db", load_seal(tmp_path / "secret-key"))
+
+
+def test_claims_of_the_first_revision_keep_their_os_user(tmp_path):
+    """The one that was mapped, else the one of the owner's name; none before its first grant."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'db'}")
+    row = (
+        "INSERT INTO claims VALUES ('{}', '{}', 'running', '2026-01-01', NULL, {}, '', NULL, NULL)"
+    )
+    with engine.begin() as connection:
+        upgrade(connection, "0001")
+        connection.exec_driver_sql("INSERT INTO users VALUES ('bob', 'robert')")
+        for claim, owner, start in (("1", "ann", 1), ("2", "bob", 1), ("3", "ann", 0)):
+            connection.exec_driver_sql(row.format(claim, owner, start))
+    migrate(engine)
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SELECT os_user FROM claims ORDER BY id").scalars()
+        assert list(found) == ["ann", "robert", None]
     engine.dispose()
 
 
