@@ -72,4 +72,4 @@ def test_interrupted_demo_leaves_nothing(place: Path, processes: int) -> None:
         demo.kill()
     assert demo.returncode == 130, out + err
     assert "Traceback" not in out + err
-    eventually(lambda: not _left(place), 5, "nothing is left")
+    eventually(lambda: not _left(place), 5, "nothing is left", context=lambda: str(_left(place)))

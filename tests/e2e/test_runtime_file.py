@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from e2e_harness.processes import carrying, kill_all
 
+from jupyter_gpupool.client.discovery import runtime_file
+
 _SCRIPT = """
 import jupyter_gpupool as gpupool
 from distributed import Client
@@ -23,6 +25,13 @@ def place(folders: Callable[[], Path]) -> Iterator[Path]:
     """A private home with an empty runtime folder; what is started from it ends with the test."""
     folder = folders()
     (folder / "run").mkdir(mode=0o700)
+    (folder / "config").mkdir()
+    # Root's own pool would be the machine's, in /var/lib.
+    (folder / "config" / "jupyter_gpupool_config.py").write_text(
+        f"c.ManagerApp.state_folder = {str(folder / 'manager')!r}\n"
+        f"c.ManagerApp.agent_state_folder = {str(folder / 'agent')!r}\n"
+        f"c.AgentApp.simulated_host = {folder.name!r}\n"
+    )
     yield folder
     while left := carrying(f"GPUPOOL_TEST_POOL={folder}"):
         kill_all(left)
@@ -32,8 +41,8 @@ def _claim(place: Path) -> "subprocess.CompletedProcess[str]":
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPOOL_", "JUPYTER_"))}
     own = {
         "HOME": str(place),
-        "XDG_STATE_HOME": str(place / "state"),
         "JUPYTER_RUNTIME_DIR": str(place / "run"),
+        "JUPYTER_CONFIG_DIR": str(place / "config"),
         "GPUPOOL_TEST_POOL": str(place),
     }
     return subprocess.run(
@@ -48,7 +57,7 @@ def _claim(place: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def _write(place: Path, text: str, mode: int = 0o600) -> Path:
-    path = place / "run" / "gpupool.json"
+    path = place / "run" / runtime_file().name
     path.write_text(text)
     path.chmod(mode)
     return path
@@ -82,4 +91,4 @@ def test_runtime_file_that_others_may_read_is_refused(place: Path) -> None:
     _write(place, json.dumps({"url": "http://127.0.0.1:1", "token": "x", "manager_pid": 1}), 0o644)
     done = _claim(place)
     assert done.returncode != 0
-    assert "gpupool.json" in done.stderr.strip().splitlines()[-1]
+    assert runtime_file().name in done.stderr.strip().splitlines()[-1]
