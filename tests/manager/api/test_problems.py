@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gpupool.manager.service.links import Link
 from jupyter_gpupool.pool.errors import Unavailable
 
 
@@ -83,3 +84,52 @@ async def test_odd_idempotency_key_is_refused(site):
         for key in ("", "x" * 201):
             answer = await client.post("/api/v1/tokens", json={}, headers={"Idempotency-Key": key})
             assert (answer.status_code, answer.json()["field"]) == (422, "Idempotency-Key")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "x" * 201),
+        ("model", "a100\x1b[2J"),
+        ("queue", "x" * 201),
+        ("near", "a\nb"),
+        ("environment", "x" * 201),
+        ("device_memory_limit", "1" * 41),
+        ("pre_import", ["cupy"] * 101),
+        ("env", {"A": "x" * 65_536}),
+        ("env", {f"A{n}": "" for n in range(1001)}),
+    ],
+)
+async def test_terms_are_short_and_printable(site, field, value):
+    """They are kept in memory, and end on an admin's terminal."""
+    body = {"workers": {"min": 1, "max": 1}, field: value}
+    async with await site.client() as client:
+        answer = await client.post("/api/v1/claims", json=body)
+    assert (answer.status_code, answer.json()["field"].split(".")[0]) == (422, field)
+
+
+async def test_reason_of_a_release_drives_no_terminal(site):
+    """Admins read it."""
+    async with await site.client() as client:
+        claim = (
+            await client.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+        ).json()["id"]
+        answer = await client.post(f"/api/v1/claims/{claim}/release", json={"reason": "\x1b[2J"})
+    assert (answer.status_code, answer.json()["field"]) == (422, "reason")
+
+
+async def test_unprintable_id_is_simply_not_found(site):
+    """Not every database takes a NUL."""
+    async with await site.client() as client:
+        assert (await client.get("/api/v1/claims/a%00b")).status_code == 404
+
+
+async def test_hosts_say_when_two_agents_share_an_id(site):
+    """Each drives the other out: somebody has copied a state folder."""
+    agent = await site.host()
+    links, now_s = site.parts.service.links, site.parts.service.clock.monotonic()
+    for _ in range(3):
+        links.open(Link(host_id=agent.host_id, peer=("a", "10.0.0.1")), now_s)
+    async with await site.client() as client:
+        [host] = (await client.get("/api/v1/hosts")).json()
+    assert "was its state folder copied?" in host["problem"]
