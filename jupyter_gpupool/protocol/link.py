@@ -18,6 +18,9 @@ from jupyter_gpupool.pool.request import WorkerOptions
 LINK_VERSION = 1
 """Raised when a message changes so that an older side would misread it."""
 
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Ids become names of files that a root agent makes and removes."""
+
 
 class Message(BaseModel):
     """Base of all link messages: frozen, and tolerant of fields a newer side adds."""
@@ -40,7 +43,7 @@ class WantedWorker(Message):
         retire: It should hand its results over and go; the agent reports it RETIRED.
     """
 
-    lease_id: LeaseId
+    lease_id: LeaseId = Field(pattern=_NAME)
     device: DeviceUuid
     retire: bool = False
 
@@ -69,7 +72,7 @@ class WantedClaim(Message):
             scheduler itself need not wait for it.
     """
 
-    claim_id: ClaimId
+    claim_id: ClaimId = Field(pattern=_NAME)
     start: int
     owner: UserName
     os_user: str | None

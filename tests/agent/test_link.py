@@ -1,9 +1,11 @@
 """The parts of the link that need no connection; the rest is in test_host.py and test_app.py."""
 
 import pytest
+from pydantic import ValidationError
 
 from jupyter_gpupool.agent.link import LinkTarget, check_url, clock_problem, link_url
 from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.protocol.link import WantedWorker
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,14 @@ def test_large_skew_says_how_much_and_which_way() -> None:
 def test_token_stays_out_of_repr() -> None:
     """A target that is logged by mistake gives nothing away."""
     assert "hush" not in repr(LinkTarget(url="http://x", token="hush"))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "../../etc", "/etc", "a/b", ".hidden", "a\0b", "x" * 101]
+)
+def test_id_that_leads_elsewhere_is_no_id(name, wanted_claim) -> None:
+    """A root agent makes and removes folders of that name."""
+    with pytest.raises(ValidationError):
+        wanted_claim(name)
+    with pytest.raises(ValidationError):
+        WantedWorker(lease_id=name, device="GPU-1")
