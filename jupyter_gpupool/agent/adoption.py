@@ -57,7 +57,8 @@ def _found(seen: Seen, rows: Rows, look: Look, footprint: Footprint, now_s: floa
     seen = replace(seen, used=True)
     if leader is not None:
         return replace(seen, process=leader, stage=Stage.ALIVE)
-    if seen.stage is Stage.ALIVE and seen.key.role is Role.SCHEDULER:
+    if seen.key.role is Role.SCHEDULER:
+        # Also if it may never have run: a second one would know nothing of the first one's workers.
         return failed(seen, "The scheduler ended while no agent ran on its host.", now_s)
     return replace(seen, stage=Stage.AGAIN, registered=False)
 

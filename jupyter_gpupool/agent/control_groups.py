@@ -25,15 +25,15 @@ class ControlGroups:
         return self._root / f"{key.claim_id}.{key.start}.{key.mark}" if self._is_root else None
 
     def put(self, key: ProcessKey, pid: int) -> None:
-        """Put a process, and all it will start, into a group of its own."""
+        """Put a process, and all it will start, into a group of its own. May take milliseconds."""
         folder = self.folder(key)
         if folder is None or not self._may_make:
             return
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "cgroup.procs").write_text(str(pid))
-        except ProcessLookupError:
-            # It ended first.
+        except (ProcessLookupError, FileNotFoundError):
+            # It ended first, and its group may have been tidied up.
             return
         except OSError:
             # Those that were made before are still looked into.

@@ -85,6 +85,7 @@ class Housekeeping:
         except OSError as error:
             logger.warning("Old folders could not be tidied: %s", error)
         self._parts.records.tidy()
+        self._parts.groups.tidy()
 
     def _turn_if_orphaned(self) -> None:
         if any(seen.stage is Stage.FAILED for seen in self._parts.table.values()):

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 PATH = "/api/v1/agents/link"
 SIGN_OF_LIFE_S = 10.0
 ORPHAN_AFTER_S = 3600.0
+_NEXT_REPORT_S = 0.01
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _OPEN_WITHIN_S = 10.0
@@ -121,15 +122,17 @@ class Link:
                     self._heard_at_s = time.monotonic()
 
     async def _speak(self, socket: ClientConnection) -> None:
-        news = self._host.news
+        news, said_at_s = self._host.news, 0.0
         while True:
             try:
                 await asyncio.wait_for(news.wait(), SIGN_OF_LIFE_S)
             except TimeoutError:
                 logger.debug("Nothing new; a sign of life.")
-            # Whatever else happens in this turn of the loop goes into the same report.
-            await asyncio.sleep(0)
+            # Whatever else happens in this turn of the loop goes into the same report; after a
+            # report, whatever happens in the next moment: each one costs the manager a look.
+            await asyncio.sleep(max(0.0, said_at_s + _NEXT_REPORT_S - time.monotonic()))
             news.clear()
+            said_at_s = time.monotonic()
             try:
                 await socket.send(_encoded(self._host.report()))
             except ConnectionClosed:

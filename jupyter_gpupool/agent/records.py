@@ -8,6 +8,7 @@ processes it speaks of. Called by `record_keeping`, which says when a record is 
 """
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +57,10 @@ class Records:
     def write(self, seen: Seen) -> None:
         """Write what is known of a process now."""
         content = json.dumps(_content(seen, self._boot)).encode()
+        path = self._folder / _file_name(seen)
         try:
-            write_whole(self._folder / _file_name(seen), content, sync=False)
+            if seen.stage is not Stage.FORKING or not _write_new(path, content):
+                write_whole(path, content, sync=False)
         except OSError as error:
             raise Unavailable(
                 f"The agent cannot write its state folder {self._folder.parent}: {error.strerror}.",
@@ -106,6 +109,22 @@ def _file_name(seen: Seen) -> str:
     key = seen.key
     parts = (key.claim_id, str(key.start), key.lease_id or "", seen.device or "")
     return ",".join(quote(part, safe="") for part in parts) + ".json"
+
+
+def _write_new(path: Path, content: bytes) -> bool:
+    """Write a process's first record, for which a claim waits; whether it was the first.
+
+    Not by way of a draft: if only half of it is ever written, its name still says all it would.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _named(stem: str) -> Seen | None:

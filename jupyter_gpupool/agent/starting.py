@@ -4,6 +4,7 @@ Called by `carry_out`. The record is written before the fork is asked for, so th
 between, the next agent knows what to look for.
 """
 
+import asyncio
 import os
 from dataclasses import dataclass, replace
 
@@ -72,7 +73,8 @@ async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
         )
     finally:
         os.close(log_fd)
-    parts.groups.put(key, pid)
+    # The kernel takes milliseconds for it, which nobody has to wait for.
+    asyncio.get_running_loop().run_in_executor(None, parts.groups.put, key, pid)
     parts.files.give(pid)
     row = procfs.read_row(pid)
     # Gone already: an identity that no process has, so that its end is noticed at once.

@@ -68,6 +68,12 @@ def test_scheduler_of_an_earlier_boot_has_failed(scheduler_seen) -> None:
     assert (after.stage, after.failed_at_s) == (Stage.FAILED, 5.0)
 
 
+def test_scheduler_whose_fork_may_have_come_has_failed(scheduler_seen) -> None:
+    """A second one would know nothing of the workers and clients of the first."""
+    [after] = take_over([scheduler_seen(process=None, stage=Stage.FORKING)], []).seen
+    assert after.stage is Stage.FAILED
+
+
 @pytest.mark.parametrize("stage", [Stage.FAILED, Stage.RETIRED, Stage.AGAIN])
 def test_what_was_settled_stays_settled(stage, worker_seen) -> None:
     """A new agent does not try again what was given up."""
