@@ -30,11 +30,11 @@ def test_clock_set_back_ends_no_claim_and_keeps_time_limits(
 ) -> None:
     """A running claim runs on, a new one starts, and a time limit of seconds stays one."""
     kept = shifted.api.claim(1)
-    limited = shifted.api.claim(1, time_limit_s=6)
     shifted.wait_phase(kept, "running")
+    limited = shifted.api.claim(1, time_limit_s=8)
     shifted.wait_phase(limited, "running")
     clock.shift(-HOUR_S)
-    assert "limit" in shifted.wait_ended(limited, deadline_s=15)
+    assert "limit" in shifted.wait_ended(limited, deadline_s=20)
     assert shifted.api.phase(kept) == "running"
     shifted.end(kept)
 

@@ -65,8 +65,8 @@ def _write(place: Path, text: str, mode: int = 0o600) -> Path:
 
 @pytest.mark.parametrize(
     "text",
-    ["", '{"url": "http://127', "null", "\x00\xff", '{"url": 1, "token": [], "manager_pid": "x"}'],
-    ids=["empty", "cut off", "null", "binary", "wrong types"],
+    ['{"url": "http://127', '{"url": 1, "token": [], "manager_pid": "x"}'],
+    ids=["cut off", "wrong types"],
 )
 def test_damaged_runtime_file_is_replaced(place: Path, text: str) -> None:
     """A pool is started and the claim works."""
