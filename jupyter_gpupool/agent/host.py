@@ -63,12 +63,14 @@ class HostSettings:
 
     Attributes:
         memory_share_bytes: Host memory a worker when its claim names none.
+        spares: Processes kept forked ahead of any claim.
     """
 
     facts: HostFacts
     pace: Pace
     memory_share_bytes: int
     users: UserRules
+    spares: int = 0
     interpreter: Path = Path(sys.executable)
 
 
@@ -135,6 +137,7 @@ class HostAgent:
                 interpreter=self._settings.interpreter,
                 log_folder=folder.logs,
                 exited=processes.ended_with,
+                spares=self._settings.spares,
             ),
             processes=processes,
             sweeper=Sweeper(),

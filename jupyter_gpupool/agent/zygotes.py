@@ -89,12 +89,19 @@ class Zygotes:
         log_folder: Where a zygote's own output goes; exists.
         exited: Called with (pid, status) when a child has ended and its zygote saw it: `status` is
             an exit code, or -N for signal N. A child whose zygote died first is not told of.
+        spares: Children to keep forked ahead, 25 MB each; a user's own zygote keeps none.
     """
 
     def __init__(
-        self, *, interpreter: Path, log_folder: Path, exited: Callable[[int, int], None]
+        self,
+        *,
+        interpreter: Path,
+        log_folder: Path,
+        exited: Callable[[int, int], None],
+        spares: int = 0,
     ) -> None:
         self._interpreter = interpreter
+        self._spares = spares
         self._log_folder = log_folder
         self._exited = exited
         self._slots: dict[Identity | None, _Slot] = {}
@@ -259,6 +266,7 @@ class Zygotes:
                 "-I" if isolated else "-P",
                 "-m",
                 "jupyter_gpupool.runtime.zygote",
+                str(self._spares if identity is None else 0),
             ),
             user=None if identity is None else identity.uid,
             group=None if identity is None else identity.gid,

@@ -36,12 +36,37 @@ def live(request: Fork, descriptors: Mapping[str, int], *, held: int) -> int:
     Returns:
         The exit code.
     """
+    stand_alone()
+    keep_only(descriptors, {held})
+    if not _is_let_go(held):
+        return 1
+    return become(request, descriptors)
+
+
+def stand_alone() -> None:
+    """Leave the zygote's session, signals and file mode behind."""
     os.setsid()
     os.umask(0o077)
     _take_default_signals()
-    _keep_only(descriptors, held)
-    if not _is_let_go(held):
-        return 1
+
+
+def keep_only(descriptors: Mapping[str, int], others: Collection[int] = ()) -> None:
+    """Close every descriptor that was not handed over, and write to the log from now on."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    log = descriptors.get("log", nothing)
+    os.dup2(nothing, 0)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    kept = {descriptors[name] for name in ("launch", "lock") if name in descriptors}
+    close_all_but({0, 1, 2} | kept | set(others))
+
+
+def become(request: Fork, descriptors: Mapping[str, int]) -> int:
+    """Become its user, read its launch, and run what that says until it ends.
+
+    Returns:
+        The exit code.
+    """
     role = "process"
     try:
         if request.uid is not None:
@@ -78,17 +103,8 @@ def _is_let_go(held: int) -> bool:
         os.close(held)
 
 
-def _keep_only(descriptors: Mapping[str, int], held: int) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    log = descriptors.get("log", nothing)
-    os.dup2(nothing, 0)
-    for stream in (1, 2):
-        os.dup2(log, stream)
-    kept = {descriptors[name] for name in ("launch", "lock") if name in descriptors}
-    _close_all_but({0, 1, 2, held} | kept)
-
-
-def _close_all_but(kept: Collection[int]) -> None:
+def close_all_but(kept: Collection[int]) -> None:
+    """Close every descriptor of this process but these."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - no object to leak
         if int(name) not in kept:
             # The listing's own descriptor is closed already.

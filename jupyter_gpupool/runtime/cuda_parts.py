@@ -65,11 +65,8 @@ def _host_file(launch: WorkerLaunch) -> tuple[type[DeviceHostFile], dict[str, in
 
 
 def _data(launch: WorkerLaunch) -> Any:
-    limit: str | int | None = launch.device_memory_limit
-    if launch.device.startswith("MIG-"):
-        limit = device_limit_bytes(
-            launch.device_memory_limit, launch.device_memory_bytes, parse_bytes
-        )
+    # In bytes: dask-cuda would ask the host's first device, which may be a MIG parent, or lost.
+    limit = device_limit_bytes(launch.device_memory_limit, launch.device_memory_bytes, parse_bytes)
     choose = worker_data_function(
         device_memory_limit=limit,
         memory_limit=launch.memory_limit_bytes,

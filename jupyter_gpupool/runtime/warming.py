@@ -29,7 +29,7 @@ _NEEDED = (
     "dask_cuda.initialize",
     "dask_cuda.worker_common",
     "distributed.dashboard.scheduler",
-    "jupyter_gpupool.runtime.child",
+    "jupyter_gpupool.runtime.spare",
 )
 _USEFUL = (
     "numpy",

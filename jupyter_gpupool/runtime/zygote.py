@@ -1,8 +1,9 @@
 """The zygote: imports everything once, then forks a scheduler or worker in milliseconds.
 
-Started by the agent as `python -m jupyter_gpupool.runtime.zygote FD`, where FD is its end of a
-socket pair of whole messages. It stays single-threaded and never reads a secret: a child's launch
-is a descriptor it passes on. At end-of-file it exits; its children live on.
+Started by the agent as `python -m jupyter_gpupool.runtime.zygote SPARES FD`: how many children to
+keep forked ahead, and its end of a socket pair of whole messages. It stays single-threaded and
+never reads a secret: a child's launch is a descriptor it passes on. At end-of-file it exits; its
+children live on, but for the spares.
 """
 
 import os
@@ -11,11 +12,13 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from typing import NoReturn
 
 from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, decode
 
 from . import identity, warming
+from .spares import Spares
 
 _MOST_BYTES = 256 * 1024
 _MOST_DESCRIPTORS = 8
@@ -23,7 +26,7 @@ _MOST_DESCRIPTORS = 8
 
 def main(argv: list[str]) -> int:
     """Warm up, say so, and fork until the agent hangs up."""
-    link = socket.socket(fileno=int(argv[1]))
+    spares, link = int(argv[1]), socket.socket(fileno=int(argv[2]))
     warming.name_process("gpupool-zygote")
     if "HOME" not in os.environ:
         # The agent knows whose process this is; what that user is called is known here.
@@ -31,7 +34,7 @@ def main(argv: list[str]) -> int:
     environment = dict(os.environ)
     try:
         link.send(warming.warm_up(environment).encode())
-        Zygote(link).serve()
+        Zygote(link, spares).serve()
     except (BrokenPipeError, ConnectionResetError):
         pass
     return 0
@@ -40,8 +43,9 @@ def main(argv: list[str]) -> int:
 class Zygote:
     """One thread, one loop: forks on request, and reports each child that has ended."""
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: socket.socket, spares: int) -> None:
         self._link = link
+        self._spares = Spares(spares, _fork_off, _live_as_spare)
         self._wake, woken = socket.socketpair()
         for end in (self._wake, woken):
             end.setblocking(False)
@@ -57,13 +61,15 @@ class Zygote:
         """Answer until the agent hangs up."""
         going_on = True
         while going_on:
-            ready = {key.fileobj for key, _ in self._selector.select()}
+            ready = {key.fileobj for key, _ in self._selector.select(self._spares.due_in_s())}
             if self._wake in ready:
                 self._wake.recv(4096)
             if self._link in ready:
                 going_on = self._answer()
             # After the answer, so that a child's end is never told before its beginning.
             self._reap()
+            if going_on and not ready:
+                self._spares.make_one()
 
     def _answer(self) -> bool:
         line, descriptors, _, _ = socket.recv_fds(self._link, _MOST_BYTES, _MOST_DESCRIPTORS)
@@ -75,44 +81,42 @@ class Zygote:
                 return False
             request = decode(line)
             if isinstance(request, Fork):
-                self._serve(request, descriptors)
+                self._serve(request, line, descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         return True
 
-    def _serve(self, request: Fork, descriptors: list[int]) -> None:
-        """Fork, tell the agent of the child, and only then let the child go on.
+    def _serve(self, request: Fork, line: bytes, descriptors: list[int]) -> None:
+        """Have a child, tell the agent of it, and only then let the child go on.
 
         A child whose pid the agent never learns would run beside the one started in its place.
         """
+        if len(request.descriptors) != len(descriptors):
+            self._refuse(request, "descriptors were lost on the way")
+        elif (spare := self._spares.take()) is not None:
+            self._link.send(Forked(ticket=request.ticket, pid=spare.pid).encode())
+            spare.hand_over(line, descriptors)
+        else:
+            try:
+                self._fork(request, descriptors)
+            except OSError as error:
+                self._refuse(request, f"fork failed: {error.strerror}")
+
+    def _fork(self, request: Fork, descriptors: list[int]) -> None:
+        given = dict(zip(request.descriptors, descriptors, strict=True))
+        held, let_go = os.pipe()
         try:
-            held, let_go = os.pipe()
-        except OSError as error:
-            problem = f"no pipe for it: {error.strerror}"
-            self._link.send(Forked(ticket=request.ticket, pid=None, problem=problem).encode())
-            return
-        try:
-            self._link.send(self._fork(request, descriptors, held).encode())
+            pid = _fork_off(lambda: _live(request, given, held))
+            self._link.send(Forked(ticket=request.ticket, pid=pid).encode())
             os.write(let_go, b"\n")
         finally:
             os.close(held)
             # Without a byte this is its end: it was told of to nobody.
             os.close(let_go)
 
-    def _fork(self, request: Fork, descriptors: list[int], held: int) -> Forked:
-        given = dict(zip(request.descriptors, descriptors, strict=False))
-        if len(given) != len(request.descriptors):
-            return Forked(
-                ticket=request.ticket, pid=None, problem="descriptors were lost on the way"
-            )
-        try:
-            pid = os.fork()
-        except OSError as error:
-            return Forked(ticket=request.ticket, pid=None, problem=f"fork failed: {error.strerror}")
-        if pid == 0:
-            _live(request, given, held)
-        return Forked(ticket=request.ticket, pid=pid)
+    def _refuse(self, request: Fork, problem: str) -> None:
+        self._link.send(Forked(ticket=request.ticket, pid=None, problem=problem).encode())
 
     def _reap(self) -> None:
         while True:
@@ -122,17 +126,26 @@ class Zygote:
                 return
             if pid == 0:
                 return
-            self._link.send(Exited(pid=pid, status=os.waitstatus_to_exitcode(status)).encode())
+            if not self._spares.is_gone(pid):
+                self._link.send(Exited(pid=pid, status=os.waitstatus_to_exitcode(status)).encode())
 
 
-def _live(request: Fork, descriptors: dict[str, int], held: int) -> NoReturn:
-    """The child's whole life. It never returns into the zygote's loop."""
-    # Imported by `warming`, and not above: numpy must be loaded after its threads are limited.
-    from . import child  # noqa: PLC0415
+def _fork_off(life: Callable[[], int]) -> int:
+    """Fork; the child lives its life and never returns from here.
 
+    Raises:
+        OSError: If this host cannot have another process.
+    """
+    pid = os.fork()
+    if pid == 0:
+        _end_after(life)
+    return pid
+
+
+def _end_after(life: Callable[[], int]) -> NoReturn:
     code = 1
     try:
-        code = child.live(request, descriptors, held=held)
+        code = life()
     except BaseException:  # noqa: BLE001 - whatever it was, the child ends here
         traceback.print_exc()
     finally:
@@ -143,6 +156,19 @@ def _live(request: Fork, descriptors: dict[str, int], held: int) -> NoReturn:
             except (OSError, ValueError):
                 code = code or 1
         os._exit(code)
+
+
+def _live(request: Fork, descriptors: dict[str, int], held: int) -> int:
+    # Imported by `warming`, and not above: numpy must be loaded after its threads are limited.
+    from . import child  # noqa: PLC0415
+
+    return child.live(request, descriptors, held=held)
+
+
+def _live_as_spare(link: socket.socket) -> int:
+    from . import spare  # noqa: PLC0415 - as above
+
+    return spare.live(link)
 
 
 if __name__ == "__main__":

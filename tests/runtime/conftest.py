@@ -121,7 +121,10 @@ class Host:
         self.is_admitting = True
         self._changed = asyncio.Event()
         self.zygotes = Zygotes(
-            interpreter=Path(sys.executable), log_folder=folder, exited=self._note_end
+            interpreter=Path(sys.executable),
+            log_folder=folder,
+            exited=self._note_end,
+            spares=2,
         )
         self.new_socket()
 

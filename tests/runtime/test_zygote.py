@@ -8,7 +8,8 @@ import socket
 import pytest
 from distributed import Client
 
-from jupyter_gpupool.protocol.launch import Fork
+from jupyter_gpupool.protocol.launch import Fork, decode
+from jupyter_gpupool.runtime.spares import Spares
 from jupyter_gpupool.runtime.zygote import Zygote
 
 REQUEST = Fork(ticket=7, uid=None, gid=None, groups=(), descriptors=("launch",))
@@ -26,36 +27,44 @@ async def test_children_outlive_a_killed_zygote(host, claim):
         assert await client.submit(sum, [1, 2], workers=["lease-a"]) == 3
 
 
-def test_fork_that_fails_is_answered_with_the_reason(monkeypatch):
+@pytest.fixture
+def zygote():
+    """A zygote within this process, and the agent's end of its link."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made = object.__new__(Zygote)
+    made._link, made._spares = theirs, Spares(0, os.getpid, os.close)
+    with ours, theirs:
+        yield made, ours
+
+
+def test_fork_that_fails_is_answered_with_the_reason(monkeypatch, zygote):
     """A host out of memory or processes is said, and the zygote goes on."""
 
     def fail():
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
     monkeypatch.setattr("os.fork", fail)
-    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [3], 4)
+    zygote[0]._serve(REQUEST, REQUEST.encode(), [3])
+    answer = decode(zygote[1].recv(4096))
     assert (answer.ticket, answer.pid) == (7, None)
     assert answer.problem == "fork failed: Cannot allocate memory"
 
 
-def test_fork_without_its_descriptors_is_refused():
+def test_fork_without_its_descriptors_is_refused(zygote):
     """Descriptors that were lost on the way are no reason to fork a child that cannot live."""
-    answer = Zygote._fork(object.__new__(Zygote), REQUEST, [], 4)
+    zygote[0]._serve(REQUEST, REQUEST.encode(), [])
+    answer = decode(zygote[1].recv(4096))
     assert answer.pid is None
     assert "descriptors" in answer.problem
 
 
-def test_child_whose_pid_is_told_to_nobody_ends_before_it_begins(tmp_path):
+def test_child_whose_pid_is_told_to_nobody_ends_before_it_begins(tmp_path, zygote):
     """A zygote that dies between the fork and its answer leaves nothing beside a second try."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.close()
+    zygote[1].close()
     log = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
-    zygote = object.__new__(Zygote)
-    zygote._link = theirs
     with pytest.raises(BrokenPipeError):
-        zygote._serve(LOGGED, [log])
+        zygote[0]._serve(LOGGED, LOGGED.encode(), [log])
     _, status = os.waitpid(-1, 0)
-    theirs.close()
     assert os.waitstatus_to_exitcode(status) == 1
     # Not even that its launch is missing: it read none.
     assert os.pread(log, 10, 0) == b""

@@ -1,0 +1,109 @@
+"""The zygote's spares: children forked ahead, so that a claim finds its processes half started.
+
+Called by `zygote`. A spare is taken for a request and replaced some time later, so that making the
+next one does not slow down the claim that took it.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+READY = b"\n"
+"""What a spare says once it has rehearsed."""
+_REPLACED_AFTER_S = 2.0
+_MOST_DEATHS = 3
+
+
+@dataclass(slots=True)
+class Spare:
+    """A child that waits to be told who it is."""
+
+    pid: int
+    link: socket.socket
+    is_ready: bool = False
+
+    def looks_ready(self) -> bool:
+        """Whether it has rehearsed."""
+        if not self.is_ready:
+            try:
+                self.is_ready = self.link.recv(1, socket.MSG_DONTWAIT) == READY
+            except OSError:
+                return False
+        return self.is_ready
+
+    def hand_over(self, request: bytes, descriptors: Sequence[int]) -> None:
+        """Tell it who it is. If it has died meanwhile, its end is told like any child's."""
+        try:
+            socket.send_fds(self.link, [request], descriptors)
+        except OSError:
+            return
+        finally:
+            self.link.close()
+
+
+class Spares:
+    """Keeps some spares ready.
+
+    Args:
+        count: How many; 0 for none.
+        fork: Forks; in the child it calls what it is given and never returns.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        fork: Callable[[Callable[[], int]], int],
+        live: Callable[[socket.socket], int],
+    ) -> None:
+        self._count = count
+        self._fork = fork
+        self._live = live
+        self._waiting: dict[int, Spare] = {}
+        self._deaths = 0
+        self._due_s = time.monotonic()
+
+    def take(self) -> Spare | None:
+        """A spare that is ready, or None. Either way the next ones are made later."""
+        self._due_s = time.monotonic() + _REPLACED_AFTER_S
+        for spare in self._waiting.values():
+            if spare.looks_ready():
+                return self._waiting.pop(spare.pid)
+        return None
+
+    def due_in_s(self) -> float | None:
+        """When `make_one` has something to do; None if never."""
+        if len(self._waiting) >= self._count:
+            return None
+        return max(0.0, self._due_s - time.monotonic())
+
+    def make_one(self) -> None:
+        """Make a spare if one is missing and it is time."""
+        if self.due_in_s() != 0.0:
+            return
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError:
+            self._due_s = time.monotonic() + _REPLACED_AFTER_S
+            return
+        with theirs:
+            try:
+                pid = self._fork(lambda: self._live(theirs))
+            except OSError:
+                ours.close()
+                self._due_s = time.monotonic() + _REPLACED_AFTER_S
+                return
+        self._waiting[pid] = Spare(pid, ours)
+
+    def is_gone(self, pid: int) -> bool:
+        """Whether this child was a spare of ours, known to nobody; it is then forgotten."""
+        spare = self._waiting.pop(pid, None)
+        if spare is None:
+            return False
+        spare.link.close()
+        self._deaths += 1
+        self._due_s = time.monotonic() + _REPLACED_AFTER_S
+        if self._deaths >= _MOST_DEATHS:
+            # Something here does not let them live; claims start without them.
+            self._count = 0
+        return True
