@@ -14,7 +14,7 @@ from .records import Records
 from .seen import Seen, Stage
 from .table import Table
 
-_SOON_S = 0.5
+_SOON_S = 0.05
 
 
 class RecordKeeper:

@@ -27,6 +27,8 @@ from .state_folder import write_whole
 
 _PARTS = 4
 _SET_ASIDE_KEPT_S = 7 * 86400.0
+_FOUND_AGAIN = frozenset({Stage.FORKING, Stage.ALIVE})
+"""Stages in which the next agent finds out what a damaged record would have said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,9 @@ class Records:
         content = json.dumps(_content(seen, self._boot)).encode()
         path = self._folder / _file_name(seen)
         try:
-            if seen.stage is not Stage.FORKING or not _write_new(path, content):
+            if seen.stage in _FOUND_AGAIN:
+                _write_over(path, content)
+            else:
                 write_whole(path, content, sync=False)
         except OSError as error:
             raise Unavailable(
@@ -111,20 +115,18 @@ def _file_name(seen: Seen) -> str:
     return ",".join(quote(part, safe="") for part in parts) + ".json"
 
 
-def _write_new(path: Path, content: bytes) -> bool:
-    """Write a process's first record, for which a claim waits; whether it was the first.
+def _write_over(path: Path, content: bytes) -> None:
+    """Write a record in its place, for renaming a draft takes long and a claim waits.
 
-    Not by way of a draft: if only half of it is ever written, its name still says all it would.
+    If only half of it is ever written, its name and the process's marks still say all it would.
     """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return False
-    try:
-        os.write(descriptor, content)
+        os.pwrite(descriptor, content, 0)
+        os.ftruncate(descriptor, len(content))
     finally:
         os.close(descriptor)
-    return True
 
 
 def _named(stem: str) -> Seen | None:

@@ -147,3 +147,11 @@ def test_what_was_set_aside_goes_after_a_week(records, folder) -> None:
         os.utime(folder / name, (0, 0))
     records.tidy()
     assert [path.name for path in folder.iterdir()] == ["c.strange"]
+
+
+@pytest.mark.parametrize("stage", [Stage.FORKING, Stage.ALIVE, Stage.FAILED])
+def test_shorter_record_leaves_nothing_of_a_longer_one(records, folder, worker_seen, stage) -> None:
+    """Whichever way it is written."""
+    records.write(worker_seen(stage=stage, problem="x" * 500))
+    records.write(worker_seen(stage=stage, problem=""))
+    assert (records.load().problem, records.load().seen[0].stage) == ("", stage)
