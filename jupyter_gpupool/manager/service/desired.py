@@ -79,8 +79,14 @@ def _wanted_claim(
         scheduler=scheduler,
         scheduler_address=None if scheduler is not None else claim.scheduler.address,
         worker_credentials=_credentials(secrets, secrets.worker),
-        workers=tuple(WantedWorker(lease_id=x.id, device=x.device) for x in here),
+        workers=tuple(_wanted_worker(lease) for lease in here),
     )
+
+
+def _wanted_worker(lease: Lease) -> WantedWorker:
+    # Its scheduler may be elsewhere: its own host has to know that its end is no accident.
+    retires = lease.phase is LeasePhase.RETIRING
+    return WantedWorker(lease_id=lease.id, device=lease.device, retire=retires)
 
 
 def _credentials(secrets: ClaimSecrets, party: Party) -> TlsCredentials:

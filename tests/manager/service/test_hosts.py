@@ -345,6 +345,8 @@ async def test_worker_on_another_host_retires_by_its_schedulers_word(pool):
     await pool.say(agent)
     phases = {lease.id: lease.phase for lease in pool.leases(claim)}
     assert phases[leaving] is LeasePhase.RETIRING
+    told = {worker.lease_id: worker.retire for worker in pool.desired(agent).claims[0].workers}
+    assert [lease_id for lease_id, retires in told.items() if retires] == [leaving]
     await _scheduler_says(pool, holder, retired=(leaving,))
     assert {x.id: x.phase for x in pool.leases(claim)}[leaving] is LeasePhase.ENDING
 
