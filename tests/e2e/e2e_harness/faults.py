@@ -6,7 +6,7 @@ at once, so that the strike falls into that moment.
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from signal import Signals
 
@@ -103,15 +103,22 @@ class Scene:
 
     pool: RunningPool
     user: User
+    role: Role
     name: str
     claim_id: str = ""
     asked: bool = False
     wanted: int = 1
     blocker: str = ""
-    answers: list[object] = field(default_factory=list)
+    _target: Process | None = None
 
-    def target(self, role: Role) -> Process:
-        """The process to strike."""
+    def aim(self) -> Process:
+        """The process to strike: the one there was when it was first asked for."""
+        if self._target is None:
+            self._target = self._find()
+        return self._target
+
+    def _find(self) -> Process:
+        role = self.role
         if role is Role.CLIENT:
             return self.user.process
         if role is Role.ZYGOTE:
@@ -167,6 +174,8 @@ def shrinking(scene: Scene) -> None:
 def releasing(scene: Scene) -> None:
     """Its user has just given it back."""
     busy(scene)
+    # A release is quick: afterwards there might be nothing left to strike.
+    scene.aim()
     scene.user.tell("close", claim_id=scene.claim_id)
     scene.asked = True
 

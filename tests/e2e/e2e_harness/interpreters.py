@@ -6,7 +6,6 @@ Called where a pool, or a claim's workers, become another user.
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 _REPOSITORY = Path(__file__).parents[3]
@@ -31,7 +30,8 @@ def _of_the_system(folder: Path) -> Path:
         interpreter.parent.mkdir()
         packages.mkdir(parents=True)
         (folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
-        (packages / "ours.pth").write_text(f"{_REPOSITORY}\n{sysconfig.get_path('purelib')}\n")
+        ours = [str(_REPOSITORY), *(path for path in sys.path if path.endswith("-packages"))]
+        (packages / "ours.pth").write_text("\n".join(ours))
         interpreter.symlink_to(f"/usr/bin/{_VERSION}")
     return interpreter
 
