@@ -26,6 +26,7 @@ from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.units import plural
 
+from .demo_wrong import Wrong
 from .process_tree import Seen, alive, kill, tree
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def run_demo(tell: Tell) -> DemoReport:
             with _private_pool(Path(folder), report) as pool:
                 _tell_devices(pool, report, tell)
                 # Imported only now: the pool's agent warms its own Python meanwhile.
-                import_module("jupyter_gpupool.cli.demo_work")
+                import_module("jupyter_gpupool.cli.demo_array")
+                import_module("jupyter_gpupool.cli.demo_dataframe")
                 _work(pool, report, started)
         finally:
             _check_nothing_left(started)
@@ -175,6 +177,8 @@ def _notice(devices: int, *, simulated: bool) -> str:
 def _work(pool: Pool, report: DemoReport, started: set[Seen]) -> None:
     devices = pool.background.run(lambda _say: pool.client.status()).devices
     workers, more = min(_WORKERS, devices), min(_MORE_WORKERS, devices)
+    with report.step("first claim, cold") as result, claim(1, name="first", pool=pool):
+        result.append("the pool's Python is loaded")
     with report.step("claim to running") as result:
         cluster = claim(workers, name="demo", pool=pool)
         result.append(plural(workers, "worker"))
@@ -193,7 +197,8 @@ def _work(pool: Pool, report: DemoReport, started: set[Seen]) -> None:
 
 
 def _compute(cluster: ClaimCluster, report: DemoReport) -> None:
-    from .demo_work import Wrong, array_result, dataframe_result  # noqa: PLC0415 - see above
+    from .demo_array import array_result  # noqa: PLC0415 - see above
+    from .demo_dataframe import dataframe_result  # noqa: PLC0415 - see above
 
     with Client(cluster) as client:
         with report.step("first result") as result:
