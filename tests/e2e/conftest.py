@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
 
 
+_pools: list[RunningPool] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the ends of all logs to a failure: what went wrong is seldom in the assertion alone."""
+    report = yield
+    if report.failed:
+        report.sections += [(f"logs of {pool.folder}", pool.logs()) for pool in _pools]
+    return report
+
+
 @pytest.fixture(scope="session")
 def folders() -> Iterator[Callable[[], Path]]:
     """Short private folders: the path of a Unix socket has to fit in 107 bytes."""
@@ -53,17 +67,14 @@ def folders() -> Iterator[Callable[[], Path]]:
 @pytest.fixture(scope="module")
 def make_pool(folders: Callable[[], Path]) -> Iterator[MakePool]:
     """Start pools; each is checked and ended with the module."""
-    pools: list[RunningPool] = []
 
     def make(devices: TestDevices, setup: Setup | None = None) -> RunningPool:
-        pools.append(RunningPool(folders(), devices, setup))
-        return pools[-1]
+        _pools.append(RunningPool(folders(), devices, setup))
+        return _pools[-1]
 
-    try:
-        yield make
-    finally:
-        for pool in pools:
-            pool.close()
+    yield make
+    while _pools:
+        _pools.pop().close()
 
 
 @pytest.fixture(scope="module")

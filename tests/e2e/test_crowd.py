@@ -30,7 +30,7 @@ def test_fifty_claims_are_served_in_their_order(pool: RunningPool, crowd: list[s
     chance = random.Random(SEED)
     left = list(crowd)
     while left:
-        ready = eventually(lambda: _running(pool, left), 20, "claims run", context=pool.logs)
+        ready = eventually(lambda: _running(pool, left), 20, "claims run")
         assert set(ready) <= set(left[:4]), "somebody further back was served first"
         claim_id = chance.choice(ready)
         assert user.ask("attach", claim_id=claim_id) == claim_id

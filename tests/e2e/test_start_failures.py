@@ -41,7 +41,7 @@ def test_worker_that_crashes_again_and_again_while_running_is_given_up(pool: Run
     for _ in range(4):
         pool.worker_of(claim_id).send(9)
         eventually(lambda: not pool.workers_of(claim_id), 5, "the worker is gone")
-        eventually(lambda: pool.workers_of(claim_id), 20, "it is replaced", context=pool.logs)
+        eventually(lambda: pool.workers_of(claim_id), 20, "it is replaced")
     pool.wait_workers(claim_id, 1)
     leases = pool.api.view(claim_id)["leases"]
     assert leases[-1]["id"] != first

@@ -86,7 +86,7 @@ def test_agents_full_disk_is_a_problem_of_its_host(
     small.wait_phase(first, "running")
     filler = _fill(small.agent_state)
     second = small.api.claim(1)
-    problem = eventually(lambda: _told(small, second), 15, "it is said", context=small.logs)
+    problem = eventually(lambda: _told(small, second), 15, "it is said")
     assert "space" in problem or "disk" in problem
     assert small.api.phase(first) == "running"
     filler.unlink()
@@ -145,7 +145,7 @@ def test_damaged_record_loses_no_process(small: RunningPool) -> None:
     for path in (small.agent_state / "running").glob("*.json"):
         path.write_text('{"half a rec')
     small.start_agent()
-    eventually(lambda: _damage(small), 10, "the damage is said", context=small.logs)
+    eventually(lambda: _damage(small), 10, "the damage is said")
     small.wait_workers(claim_id, 1)
     assert worker.lives, "it was adopted, not started again"
     small.end(claim_id)
@@ -177,7 +177,7 @@ def test_port_in_use_is_one_sentence(small: RunningPool, make_pool: MakePool) ->
 
 def _last_words(pool: RunningPool, ended: Process, name: str) -> str:
     """The last line of a process that must end by itself, and that without a traceback."""
-    assert ended.wait_gone(15), f"it goes on\n{pool.logs()}"
+    assert ended.wait_gone(15), "it goes on"
     text = (pool.folder / "logs" / f"{name}.log").read_text()
     assert "Traceback" not in text, text
     return text.strip().splitlines()[-1]

@@ -199,7 +199,7 @@ def _ask_claim(scene: Scene) -> None:
         found = [c["id"] for c in scene.pool.api.claims() if c["name"] == scene.name]
         return str(found[0]) if found else ""
 
-    scene.claim_id = eventually(look, 15, f"{scene.name} is known", context=scene.pool.logs)
+    scene.claim_id = eventually(look, 15, f"{scene.name} is known")
     scene.pool.journal.claims[scene.name] = scene.claim_id
 
 

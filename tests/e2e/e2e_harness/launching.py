@@ -18,7 +18,7 @@ from pathlib import Path
 from .processes import Process, carrying, kill_all, process
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
-_LOG_TAIL_BYTES = 1500
+_LOG_TAIL_BYTES = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,7 @@ class Launcher:
         folder.chmod(0o711)
         for name in ("home", "run", "logs", "config"):
             (folder / name).mkdir()
-        if setup.as_uid is not None:
-            _give(folder, setup.as_uid)
+        give(folder, setup.as_uid)
 
     @property
     def mark(self) -> str:
@@ -113,6 +112,8 @@ def tail(path: Path) -> str:
         return file.read().decode(errors="replace")
 
 
-def _give(folder: Path, uid: int) -> None:
-    for path in (folder, *folder.rglob("*")):
-        shutil.chown(path, uid, uid)
+def give(path: Path, uid: int | None) -> None:
+    """Make a file, or a folder with all in it, another user's; None leaves it."""
+    if uid is not None:
+        for found in (path, *path.rglob("*")):
+            shutil.chown(found, uid, uid)

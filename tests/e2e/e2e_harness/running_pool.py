@@ -112,7 +112,7 @@ class RunningPool:
         """The admin's way in; its token is the one the manager wrote at its first start."""
         if "admin" not in self._apis:
             file = self.manager_state / "admin-token"
-            eventually(file.exists, 5, "the admin's token is written", context=self.logs)
+            eventually(file.exists, 5, "the admin's token is written")
             token = file.read_text().strip()
             self._apis["admin"] = Api(self.url, token, self.journal)
         return self._apis["admin"]
@@ -180,24 +180,24 @@ class RunningPool:
                     return record.process
             return None
 
-        return eventually(look, 15, f"{claim_id} has a {role}", context=self.logs)  # type: ignore[return-value]
+        return eventually(look, 15, f"{claim_id} has a {role}")  # type: ignore[return-value]
 
     # --- waiting
 
     def wait_answering(self) -> None:
         """Wait until the manager answers."""
-        eventually(self._answers, 30, "the manager answers", context=self.logs)
+        eventually(self._answers, 30, "the manager answers")
 
     def wait_joined(self, agent: Process | None = None) -> None:
         """Wait until this agent's host is connected and its devices are known."""
 
         def look() -> bool:
             if agent is not None:
-                assert agent.lives, f"the agent has ended\n{self.logs()}"
+                assert agent.lives, "the agent has ended"
             hosts = self.api.get("/hosts")
             return any(host["phase"] == "connected" and host["devices"] for host in hosts)
 
-        eventually(look, 30, "the agent has joined", context=self.logs)
+        eventually(look, 30, "the agent has joined")
 
     def wait_phase(self, claim_id: str, *phases: str, deadline_s: float = 20) -> str:
         """Wait until the claim is in one of these phases."""
@@ -226,7 +226,7 @@ class RunningPool:
             lambda: self.api.get("/status")["free"] == count,
             deadline_s,
             f"{count} devices are free",
-            context=lambda: f"{self._devices()}\n{self.logs()}",
+            context=self._devices,
         )
 
     def end(self, claim_id: str, deadline_s: float = 20) -> str:
@@ -238,7 +238,7 @@ class RunningPool:
         """Wait for a claim's end and see that nothing of it is left; its reason."""
         self.wait_phase(claim_id, "ended", deadline_s=deadline_s)
         left = self.watch.left_of(claim_id)
-        assert not left, f"{claim_id} has ended, but these run: {left}\n{self.logs()}"
+        assert not left, f"{claim_id} has ended, but these run: {left}"
         return str(self.api.view(claim_id)["reason"])
 
     # --- the promises
@@ -251,7 +251,7 @@ class RunningPool:
         """
         self.watch.assert_exclusive()
         unknown = [c for c in self.journal.ids if not self.api.try_get(f"/claims/{c}").is_success]
-        assert not unknown, f"acknowledged, but unknown now: {unknown}\n{self.logs()}"
+        assert not unknown, f"acknowledged, but unknown now: {unknown}"
         held: dict[str, str] = {}
         for claim in self.api.claims():
             for lease in claim["leases"]:
@@ -266,7 +266,7 @@ class RunningPool:
     def logs(self) -> str:
         """The ends of all logs."""
         logs = [*(self.folder / "logs").glob("*.log"), *(self.agent_state / "logs").rglob("*.log")]
-        newest = sorted(logs, key=lambda path: path.stat().st_mtime)[-8:]
+        newest = sorted(logs, key=lambda path: path.stat().st_mtime)[-10:]
         return "\n".join(f"--- {path.name}\n{tail(path)}" for path in newest)
 
     # --- private
@@ -277,7 +277,7 @@ class RunningPool:
 
     def _answers(self) -> bool:
         if self.manager is not None:
-            assert self.manager.lives, f"the manager has ended\n{self.logs()}"
+            assert self.manager.lives, "the manager has ended"
         try:
             return httpx.get(f"{self.url}/health", timeout=2, trust_env=False).is_success
         except httpx.TransportError:
@@ -290,21 +290,21 @@ MakePool = Callable[..., RunningPool]
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Told only when a wait fails."""
+    """Told only when a wait fails; the logs are added to every failure by conftest.py."""
 
     pool: RunningPool
     claim_id: str
 
     def __call__(self) -> str:
-        """The claim, its reasons and the logs."""
+        """The claim and what its user was told."""
         try:
             view = self.pool.api.view(self.claim_id)
             reasons = self.pool.api.reasons(self.claim_id)
         except (httpx.HTTPError, AssertionError) as error:
-            return f"{error!r}\n{self.pool.logs()}"
+            return f"{error!r}"
         leases = [f"{le['id']} {le['phase']} {le['device']}" for le in view["leases"]]
         told = "\n".join(f"  {reason[:300]}" for reason in reasons)
-        return f"{view['phase']}, leases {leases}\n{told}\n{self.pool.logs()}"
+        return f"{view['phase']}, leases {leases}\n{told}"
 
 
 def strike(target: Process, number: signal.Signals) -> None:
