@@ -33,6 +33,10 @@ class Unanswered(Unavailable):
     """The request was sent and its answer never came: it may have been carried out."""
 
 
+class Cut(Unanswered):
+    """The connection broke while the answer was waited for."""
+
+
 def error_from(status: int, body: bytes, url: str) -> PoolError:
     """The error that an answer with this status and body stands for."""
     try:

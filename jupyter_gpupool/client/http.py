@@ -14,7 +14,8 @@ from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
 from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY, Body
 
 from .address import PoolAddress
-from .errors import Unanswered, error_from, unreachable
+from .bodies import written
+from .errors import Cut, Unanswered, error_from, unreachable
 
 if TYPE_CHECKING:
     import httpx
@@ -42,6 +43,7 @@ class Http:
         self.address = address
         self._failures = httpx.RequestError
         self._never_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+        self._too_slow = httpx.TimeoutException
         self._unsendable = (UnicodeError, httpx.InvalidURL)
         self._client = httpx.AsyncClient(
             base_url=address.base + API,
@@ -72,7 +74,8 @@ class Http:
             body: Of a POST.
             params: Query; None values are left out.
             key: Idempotency key of a POST that may be repeated later; None makes one.
-            patience_s: For how long a manager that does not answer is tried again.
+            patience_s: For how long a manager that does not answer is tried again. Waiting for an
+                answer that is then cut off takes nothing from it, within the time of one answer.
 
         Raises:
             PoolError: What the manager said, or Unavailable if it said nothing in time; that is
@@ -80,13 +83,17 @@ class Http:
         """
         request = self._request(method, path, body=body, params=params, key=key)
         give_up = time.monotonic() + patience_s
+        latest = give_up + _ANSWER_WITHIN_S
         pause_s = _FIRST_PAUSE_S
         unanswered: Unanswered | None = None
         while True:
+            asked = time.monotonic()
             answer = await self._try(request)
             if isinstance(answer, bytes):
                 return answer
             error, again = answer
+            if isinstance(error, Cut):
+                give_up = min(give_up + time.monotonic() - asked, latest)
             # A later try that was never sent does not undo an earlier one that was.
             unanswered = error if isinstance(error, Unanswered) else unanswered
             if not again or time.monotonic() + pause_s > give_up:
@@ -110,7 +117,7 @@ class Http:
         headers = {IDEMPOTENCY_KEY: key or new_key()} if method == "POST" else {}
         content = None
         if body is not None:
-            content = body.model_dump_json(exclude_defaults=True).encode()
+            content = written(body)
             headers["Content-Type"] = "application/json"
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
@@ -128,12 +135,16 @@ class Http:
             response = await self._client.send(request)
         except self._failures as error:
             why = str(error) or type(error).__name__
-            kind = Unavailable if isinstance(error, self._never_sent) else Unanswered
-            return unreachable(self.address.base, why.rstrip("."), kind), True
+            return unreachable(self.address.base, why.rstrip("."), self._kind_of(error)), True
         if response.is_success:
             return response.content
         error_here = error_from(response.status_code, response.content, self.address.base)
         return error_here, response.status_code == _UNAVAILABLE
+
+    def _kind_of(self, failure: "httpx.RequestError") -> type[Unavailable]:
+        if isinstance(failure, self._never_sent):
+            return Unavailable
+        return Unanswered if isinstance(failure, self._too_slow) else Cut
 
 
 def new_key() -> str:

@@ -1,5 +1,6 @@
 """One connection to a manager: repeats that are safe, errors that are sentences."""
 
+import asyncio
 from collections.abc import Callable
 
 import httpx
@@ -10,7 +11,9 @@ from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.client.http import Http
 from jupyter_gpupool.client.pool_client import PoolClient
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound, Unavailable
-from jupyter_gpupool.protocol.api import ReleaseBody
+from jupyter_gpupool.protocol.api import ClaimBody, ReleaseBody, Workers
+
+PATIENCE_S = 0.2
 
 
 async def test_token_goes_into_the_header_alone(address: PoolAddress) -> None:
@@ -132,6 +135,45 @@ async def test_what_cannot_be_sent_is_refused(address: PoolAddress) -> None:
     http = Http(address, transport=httpx.MockTransport(lambda r: _ok([], r)))
     with pytest.raises(BadRequest, match="no text"):
         await http.send("GET", "/claims", params={"owner": "\udcff"})
+    await http.close()
+
+
+async def test_post_that_is_cut_late_is_repeated_with_its_key(address: PoolAddress) -> None:
+    """Waiting for an answer is not impatience: the key makes another try safe."""
+    keys: list[str] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            await asyncio.sleep(2 * PATIENCE_S)
+            raise httpx.RemoteProtocolError("cut")
+        return httpx.Response(200, content=b"well")
+
+    http = Http(address, transport=httpx.MockTransport(answer))
+    assert await http.send("POST", "/claims", patience_s=PATIENCE_S) == b"well"
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    await http.close()
+
+
+async def test_manager_that_cuts_every_answer_is_given_up(address: PoolAddress) -> None:
+    """Patience ends all the same."""
+
+    def cut(_request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadError("cut")
+
+    http = Http(address, transport=httpx.MockTransport(cut))
+    with pytest.raises(Unanswered, match="cut"):
+        await asyncio.wait_for(http.send("POST", "/claims", patience_s=PATIENCE_S), 10)
+    await http.close()
+
+
+async def test_body_that_cannot_be_written_is_refused(address: PoolAddress) -> None:
+    """However it was made: one sentence, before anything is sent."""
+    http = Http(address, transport=httpx.MockTransport(lambda r: _ok([], r)))
+    body = ClaimBody.model_construct(workers=Workers(min=1, max=1), env={"A": "\udcff"})
+    with pytest.raises(BadRequest, match="env cannot be sent"):
+        await http.send("POST", "/claims", body=body)
     await http.close()
 
 

@@ -61,6 +61,10 @@ def test_terms_left_out_are_the_managers() -> None:
         ({"name": "a/b"}, "name"),
         ({"protocol": "tcp"}, "protocol"),
         ({"pre_import": 7}, "pre_import"),
+        ({"env": {"A": "\udcff"}}, "env"),
+        ({"name": "\udcff"}, "name"),
+        ({"model": "\udcff"}, "model"),
+        ({"pre_import": "\udcff"}, "pre_import"),
     ],
 )
 def test_wrong_term_is_named(terms: Any, field: str) -> None:
@@ -77,7 +81,9 @@ def test_unknown_term_gets_the_list_of_known_ones() -> None:
         body_of(1, {"gpu_memori": "1GiB"})  # type: ignore[typeddict-unknown-key]
 
 
-@pytest.mark.parametrize("env", [[("KEY", "s3cret")], {"PIN": 53037}, {"K": "s3cret\x00"}])
+@pytest.mark.parametrize(
+    "env", [[("KEY", "s3cret")], {"PIN": 53037}, {"K": "s3cret\x00"}, {"K": "s3cret\udcff"}]
+)
 def test_secrets_are_in_no_error(env: Any) -> None:
     """A notebook's output is saved and shared."""
     with pytest.raises(BadRequest, match=r"env|K") as refused:
