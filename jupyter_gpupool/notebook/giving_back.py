@@ -26,14 +26,14 @@ async def give_back(pool: Pool, view: ClaimView) -> ClaimView:
     """Release a claim and return it as it then is: ending, or ended.
 
     Raises:
-        Unavailable: If the manager does not say so in time: then the claim may still run.
+        Unavailable: If the manager cannot, or does not answer in time: the claim may still run.
     """
     try:
         return await pool.background.bridge(lambda _say: _release(pool, view, _RELEASE_WITHIN_S))
     except (Unavailable, TimeoutError) as error:
         raise Unavailable(
-            f"The manager does not answer, so claim {view.name} may still run.",
-            hint=f"Once it does: jupyter gpupool release {view.id}",
+            f"{_said(error)} So claim {view.name} may still run.",
+            hint=f"Later: jupyter gpupool release {view.id}",
         ) from error
 
 
@@ -43,7 +43,13 @@ def give_back_at_exit(pool: Pool, view: ClaimView) -> None:
         pool.background.run(lambda _say: _release(pool, view, _AT_EXIT_WITHIN_S))
     except (PoolError, TimeoutError, RuntimeError) as error:
         # RuntimeError: Python is so far gone that not even a thread can be had.
-        sys.stderr.write(f"Claim {view.name} could not be given back: {error}\n")
+        sys.stderr.write(f"Claim {view.name} could not be given back: {_said(error)}\n")
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "The manager does not answer."
+    return error.message if isinstance(error, PoolError) else str(error)
 
 
 async def _release(pool: Pool, view: ClaimView, within_s: float) -> ClaimView:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gpupool.client.background import Background
 from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.notebook import giving_back
 from jupyter_gpupool.notebook.opening import Opening
@@ -106,6 +107,38 @@ async def test_interrupted_request_is_given_back_however_late_its_answer(
     assert not slow.released.is_set()
     slow.answers.set()
     await asyncio.wait_for(slow.released.wait(), WITHIN_S)
+
+
+@dataclass
+class RefusingManager:
+    """Does not take a claim back: a client and a pool in one."""
+
+    failure: Exception
+    background: Background = field(default_factory=Background)
+
+    @property
+    def client(self) -> "RefusingManager":
+        return self
+
+    async def release(self, _claim_id: str, *, patience_s: float) -> ClaimView:
+        raise self.failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Unavailable("The disk is full."), "The disk is full."),
+        (TimeoutError(), "The manager does not answer."),
+    ],
+)
+async def test_close_passes_on_what_the_manager_said(
+    manager: Callable[..., SlowManager], failure: Exception, said: str
+) -> None:
+    """One that answered is not called silent."""
+    pool: Any = RefusingManager(failure)
+    with pytest.raises(Unavailable) as refused:
+        await giving_back.give_back(pool, manager(Unavailable("-")).view)
+    assert refused.value.message == f"{said} So claim c-1 may still run."
 
 
 def _after_its_answers(slow: SlowManager) -> Any:
