@@ -29,6 +29,7 @@ _SILENT_FOR_S = 2.0
 _LOOK_EVERY_S = 3.0
 """A place in line changes without an event of ours: it has to be looked up."""
 _GIVE_UP_WITHIN_S = 5.0
+_LAST_LOOK_WITHIN_S = 1.0
 _OVER = (Phase.ENDING, Phase.ENDED)
 
 
@@ -128,15 +129,25 @@ class Opening:
             async with asyncio.timeout(timeout_s):
                 return await self._until_running(_Waiting(say))
         except TimeoutError:
+            why = _why(await self._last_look(view))
             await self.give_up("not started in time")
             raise StillWaiting(
                 f"Claim {view.name} did not start within {timeout_s:g} s and has been given up:"
-                f" {_why(self.view or view)}",
+                f" {why}",
                 hint="Ask for fewer devices, or wait longer.",
             ) from None
         except asyncio.CancelledError:
             await self.give_up("interrupted while it waited")
             raise
+
+    async def _last_look(self, requested: ClaimView) -> ClaimView:
+        """The claim while it still waits: given up, it has no place and no reason to wait."""
+        view = self.view or requested
+        if view.phase is Phase.PENDING and view.wait is None:
+            with contextlib.suppress(PoolError, TimeoutError):
+                async with asyncio.timeout(_LAST_LOOK_WITHIN_S):
+                    view = await self.pool.client.claim(view.id, patience_s=0)
+        return view
 
     async def give_up(self, reason: str) -> None:
         """Release what this opening asked for, if it is not over; a claim found stays as it is.

@@ -33,6 +33,15 @@ def test_claim_that_came_too_late_is_given_up(pool: Pool) -> None:
     assert "late" not in _waiting(pool)
 
 
+@pytest.mark.parametrize("timeout", [0.2, 3])
+def test_claim_that_came_too_late_says_why_it_waited(pool: Pool, timeout: float) -> None:
+    """Place and reason, not that it was given up for being late."""
+    why = r"waits, number 1 in line for 60 devices: \w.*"
+    with pytest.raises(StillWaiting, match=why) as late:
+        claim(TOO_MANY, pool=pool, timeout=timeout, quiet=True)
+    assert "Cancelled" not in str(late.value)
+
+
 _SCRIPT = """
 import jupyter_gpupool as gpupool
 gpupool.claim(60, name="interrupted")
