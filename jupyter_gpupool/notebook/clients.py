@@ -19,6 +19,7 @@ _REASON_WITHIN_S = 5.0
 """How long after a connection broke the pool may take to say why."""
 _LOSES = frozenset({"pending", "finished", "lost"})
 """States of a result that goes with its claim; an error of its own it keeps."""
+_ASKS_FOR_RESULTS = "update-graph"
 
 
 class EndsByItself:
@@ -56,13 +57,25 @@ DEFAULT_EXTENSIONS["gpupool"] = ReasonFirst
 
 
 def fail_results(cluster: object, error: Exception) -> None:
-    """Let every result of a cluster's clients raise `error`, those in flight and those to fetch."""
+    """Let every result of a cluster's clients raise `error`: in flight, to fetch, or asked for yet.
+
+    A second time, once they are closed, for what appeared in between.
+    """
     for client in _clients_of(cluster):
+        # Before the look at what there is, so that none slips in after it.
+        client._send_to_scheduler = partial(_send, client, error)  # noqa: SLF001
         for key, state in tuple(client.futures.items()):
             if state.status in _LOSES:
                 state.set_error(error, None)
                 # Closing cancels what it still knows, which would hide the reason.
-                del client.futures[key]
+                client.futures.pop(key, None)
+
+
+def _send(client: Any, error: Exception, message: dict[str, Any]) -> None:
+    """In place of a client's own: a closing client takes tasks and never settles them."""
+    if message["op"] == _ASKS_FOR_RESULTS:
+        raise error
+    type(client)._send_to_scheduler(client, message)  # noqa: SLF001
 
 
 async def end_clients(cluster: object) -> None:

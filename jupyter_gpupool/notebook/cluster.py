@@ -358,6 +358,7 @@ class ClaimCluster(EndsByItself, Cluster):
         self._is_settled()
         self._voice.say(str(self._lost))
         await self._hang_up()
+        fail_results(self, self._lost)
 
     def _abandon(self) -> None:
         """It never ran, and what was asked for has been given up."""

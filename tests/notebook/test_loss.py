@@ -11,6 +11,7 @@ from distributed import Client, LocalCluster, Status, wait
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.claim import claim
+from jupyter_gpupool.notebook.clients import fail_results
 from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.pool.errors import ClaimLost, Unavailable
 
@@ -70,6 +71,37 @@ async def test_awaited_result_raises_the_reason(pool: Pool) -> None:
         os.kill(await client.run_on_scheduler(os.getpid), signal.SIGKILL)
         with pytest.raises(ClaimLost, match="scheduler"):
             await asyncio.wait_for(future.result(), WITHIN_S)
+
+
+def test_task_after_the_loss_raises_the_reason(pool: Pool) -> None:
+    """In the moment in which the client is still closing, and once it is closed."""
+    cluster = claim(1, pool=pool, quiet=True)
+    client = Client(cluster)
+    future = client.submit(time.sleep, 600)
+    os.kill(client.run_on_scheduler(os.getpid), signal.SIGKILL)
+    with pytest.raises(ClaimLost):
+        future.result(timeout=WITHIN_S)
+    with pytest.raises(ClaimLost, match="scheduler"):
+        client.submit(sum, [1, 2]).result(timeout=WITHIN_S)
+    _wait_until_closed(cluster)
+    with pytest.raises(ClaimLost, match="scheduler"):
+        client.submit(sum, [3, 4]).result(timeout=WITHIN_S)
+    client.close()
+
+
+def test_client_of_a_lost_claim_takes_no_task() -> None:
+    """From the first moment on, while its connection still stands."""
+    with LocalCluster(n_workers=0, dashboard_address=":0") as cluster, Client(cluster) as client:
+        before = client.submit(sum, [1, 2])
+        client.sync(_fail_results, cluster)
+        with pytest.raises(ClaimLost, match="gone"):
+            client.submit(sum, [3, 4])
+        with pytest.raises(ClaimLost, match="gone"):
+            before.result(timeout=WITHIN_S)
+
+
+async def _fail_results(cluster: LocalCluster) -> None:
+    fail_results(cluster, ClaimLost("It is gone."))
 
 
 def test_other_dask_clients_are_left_alone() -> None:
