@@ -16,10 +16,12 @@ from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, Launch, Warm, decode
 
 from .launch_file import launch_file
+from .procfs import read_row
 from .zygote_start import ZygoteCommand, start
 
 _MOST_BYTES = 256 * 1024
 _DIES_WITHIN_S = 5.0
+_LOOK_EVERY_S = 1.0
 """A killed zygote hangs up when the kernel has taken it apart."""
 
 
@@ -112,9 +114,12 @@ class ZygoteProcess:
         return forked.pid
 
     async def _answered(self, answer: asyncio.Future[Forked], deadline_s: float) -> Forked:
-        await asyncio.wait([answer], timeout=deadline_s)
-        if answer.done():
-            return answer.result()
+        silent_s = 0.0
+        while silent_s < deadline_s and not self._is_stopped(silent_s):
+            await asyncio.wait([answer], timeout=_LOOK_EVERY_S)
+            if answer.done():
+                return answer.result()
+            silent_s += _LOOK_EVERY_S
         # Its answer may be on the way: all it said is read before it counts as silent.
         self._process.kill()
         await asyncio.wait([answer], timeout=_DIES_WITHIN_S)
@@ -122,7 +127,12 @@ class ZygoteProcess:
             self.hang_up()
         if answer.done() and answer.exception() is None:
             return answer.result()
-        raise self._unavailable(f"did not answer within {deadline_s:.0f} s")
+        raise self._unavailable(f"did not answer within {silent_s:.0f} s")
+
+    def _is_stopped(self, silent_s: float) -> bool:
+        """Whether somebody has stopped it, so that more patience is no use."""
+        row = read_row(self.pid) if silent_s else None
+        return row is not None and row.is_stopped
 
     def _disown(self, answer: asyncio.Future[Forked]) -> None:
         """Nobody takes this answer: end the child it tells of, now or when it comes."""

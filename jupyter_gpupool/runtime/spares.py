@@ -4,15 +4,22 @@ Called by `zygote`. A spare is taken for a request and replaced some time later,
 next one does not slow down the claim that took it.
 """
 
+import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 READY = b"\n"
 """What a spare says once it has rehearsed."""
 _REPLACED_AFTER_S = 2.0
 _MOST_DEATHS = 3
+_STOPPED = ("T", "t")
+"""A process's state in /proc when a signal or a debugger holds it."""
+_DEAD = ("Z", "X")
+"""Its state when it has ended and is still to be reaped."""
 
 
 @dataclass(slots=True)
@@ -31,6 +38,13 @@ class Spare:
             except OSError:
                 return False
         return self.is_ready
+
+    def is_awake(self) -> bool:
+        """Whether it would hear a request; one that was stopped is ended, to be replaced."""
+        state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state in _STOPPED:
+            os.kill(self.pid, signal.SIGKILL)
+        return state not in _STOPPED + _DEAD
 
     def hand_over(self, request: bytes, descriptors: Sequence[int]) -> None:
         """Tell it who it is. If it has died meanwhile, its end is told like any child's."""
@@ -67,7 +81,7 @@ class Spares:
         """A spare that is ready, or None. Either way the next ones are made later."""
         self._due_s = time.monotonic() + _REPLACED_AFTER_S
         for spare in self._waiting.values():
-            if spare.looks_ready():
+            if spare.looks_ready() and spare.is_awake():
                 return self._waiting.pop(spare.pid)
         return None
 
@@ -100,10 +114,11 @@ class Spares:
         spare = self._waiting.pop(pid, None)
         if spare is None:
             return False
+        if not spare.looks_ready():
+            self._deaths += 1
         spare.link.close()
-        self._deaths += 1
         self._due_s = time.monotonic() + _REPLACED_AFTER_S
         if self._deaths >= _MOST_DEATHS:
-            # Something here does not let them live; claims start without them.
+            # Something here does not let them rehearse; claims start without them.
             self._count = 0
         return True

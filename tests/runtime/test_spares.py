@@ -62,6 +62,17 @@ async def test_spares_end_with_their_zygote(host):
 
 
 @on_one_loop
+async def test_stopped_spares_hold_no_claim_up(host, claim):
+    """A spare that somebody has stopped is not taken; its claim is forked for as ever."""
+    spares = await spares_of(host)
+    for spare in spares:
+        spare.suspend()
+    state = await host.up(claim, "lease-a")
+    async with Client(state.address, security=claim.security(), asynchronous=True) as client:
+        assert await client.submit(os.getpid) not in {spare.pid for spare in spares}
+
+
+@on_one_loop
 async def test_spares_listen_to_nobody(host):
     """A rehearsal leaves no socket that others could reach."""
     spares = await spares_of(host)
@@ -77,7 +88,8 @@ class Forks:
 
     def __call__(self, life):
         life()
-        return len(self.links)
+        # Some process that runs, for its state is looked at.
+        return os.getpid()
 
     def live(self, link):
         self.links.append(link.dup())
@@ -99,7 +111,7 @@ def test_spare_is_taken_only_once_it_is_ready(forks):
     forks.links[0].send(READY)
     taken = forks.spares.take()
     taken.hand_over(b"request", [])
-    assert taken.pid == 1
+    assert taken.pid == os.getpid()
 
 
 def test_spares_that_keep_dying_are_given_up(forks):
@@ -107,8 +119,18 @@ def test_spares_that_keep_dying_are_given_up(forks):
     for _ in range(3):
         forks.spares._due_s = 0.0
         forks.spares.make_one()
-        assert forks.spares.is_gone(len(forks.links))
+        assert forks.spares.is_gone(os.getpid())
     assert forks.spares.due_in_s() is None
+
+
+def test_deaths_of_spares_that_had_rehearsed_do_not_count(forks):
+    """Whatever kills a spare now and then must not switch spares off for good."""
+    for _ in range(4):
+        forks.spares._due_s = 0.0
+        forks.spares.make_one()
+        forks.links[-1].send(READY)
+        forks.spares.is_gone(os.getpid())
+    assert forks.spares.due_in_s() is not None
 
 
 def test_taken_spare_gets_request_and_descriptors(forks):
