@@ -19,6 +19,36 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+def check_text(value: object, field_name: str) -> None:
+    """Refuse a term with text, however deep within it, that no file, database or process can take.
+
+    Raises:
+        BadRequest: If a text holds half a character or a zero byte; it is not repeated.
+    """
+    if isinstance(value, str):
+        if "\x00" in value or not _is_whole(value):
+            raise BadRequest(
+                f"{field_name or 'A term'} holds a zero byte or what is no character.",
+                field=field_name,
+                hint="Send text that UTF-8 can hold; leave bytes of another encoding out.",
+            )
+    elif isinstance(value, Mapping):
+        check_text([*value.keys(), *value.values()], field_name)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            check_text(part, field_name)
+
+
+def _is_whole(text: str) -> bool:
+    # JSON may escape half of a surrogate pair, and Python reads foreign bytes of its own
+    # environment so.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Priority(StrEnum):
     """How urgent a claim is; it orders the surplus, never guarantees."""
 
@@ -173,6 +203,8 @@ class ClaimRequest:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        for field_name in ("name", "model", "queue", "environment", "near"):
+            check_text(getattr(self, field_name), field_name)
         self._check_name()
         self._check_env()
         if not 0 <= self.memory_bytes <= 2**60:
@@ -208,7 +240,16 @@ class ClaimRequest:
                     field="env",
                     hint="Use letters, digits and underscores.",
                 )
-            if "\x00" in value:
-                raise BadRequest(
-                    f"The value of {key[:80]} holds a zero byte.", field="env", hint="Leave it out."
-                )
+            _check_value(key, value)
+
+
+def _check_value(name: str, value: str) -> None:
+    try:
+        check_text(value, "env")
+    except BadRequest as error:
+        # Which variable it is helps; what it holds is secret.
+        raise BadRequest(
+            f"The value of {name[:80]} holds a zero byte or what is no character.",
+            field="env",
+            hint=error.hint,
+        ) from None

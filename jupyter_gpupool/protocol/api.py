@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from jupyter_gpupool.pool.claim import Phase, StoryLine, Warning_
 from jupyter_gpupool.pool.claim_events import EndKind
@@ -22,6 +22,7 @@ from jupyter_gpupool.pool.request import (
     Priority,
     WorkerBounds,
     WorkerOptions,
+    check_text,
 )
 from jupyter_gpupool.pool.units import parse_bytes
 
@@ -41,9 +42,19 @@ _MOST_ENV = 65_536
 
 
 class Body(BaseModel):
-    """Base of what clients send: a misspelt term is refused, not ignored."""
+    """Base of what clients send: a misspelt term is refused, not ignored, and so is broken text.
+
+    Raises:
+        BadRequest: On building one, if a text in it cannot be stored; `field` names it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_text(cls, value: object, info: ValidationInfo) -> object:
+        check_text(value, info.field_name or "")
+        return value
 
 
 class View(BaseModel):
@@ -55,8 +66,8 @@ class View(BaseModel):
 class Workers(Body):
     """How many workers: starts with `min` together, grows to `max`."""
 
-    min: Annotated[int, Field(ge=0)]
-    max: Annotated[int, Field(ge=0)]
+    min: Annotated[int, Field(ge=0, strict=True)]
+    max: Annotated[int, Field(ge=0, strict=True)]
 
 
 class ClaimBody(Body):
@@ -74,7 +85,7 @@ class ClaimBody(Body):
     time_limit_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
     deadline: datetime | None = None
     near: Words = ""
-    nthreads: int = 1
+    nthreads: Annotated[int, Field(strict=True)] = 1
     memory: _Size = ""
     device_memory_limit: _Size = "default"
     rmm_pool_size: _Size | None = None
@@ -85,7 +96,7 @@ class ClaimBody(Body):
     rmm_track_allocations: bool = False
     rmm_allocator_external_lib_list: _Modules = ()
     enable_cudf_spill: bool = False
-    cudf_spill_stats: int = 0
+    cudf_spill_stats: Annotated[int, Field(strict=True)] = 0
     pre_import: _Modules = ()
     protocol: _Size = "tls"
     env: dict[str, str] = Field(default_factory=dict, max_length=1000, repr=False)

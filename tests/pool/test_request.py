@@ -41,6 +41,9 @@ def test_bounds_at_their_limits_are_taken(bounds):
         ({"env": {"A=B": "x"}}, "env"),
         ({"env": {"A\n": "x"}}, "env"),
         ({"env": {"A": "x\0y"}}, "env"),
+        ({"env": {"A": "\ud800"}}, "env"),
+        ({"name": "\udcff"}, "name"),
+        ({"near": "\udcff"}, "near"),
     ],
     ids=str,
 )
@@ -112,6 +115,13 @@ def test_good_terms_are_taken():
         env={"TOKEN": "s3cret", "_A1": ""},
     )
     assert request.name == "Läufe für Ann"
+
+
+def test_broken_variable_is_named_and_not_shown():
+    """What it holds is secret even when it is no text."""
+    with pytest.raises(BadRequest, match="value of TOKEN") as refused:
+        ClaimRequest(workers=ONE, env={"TOKEN": "s3cret\udcff"})
+    assert "s3cret" not in str(refused.value)
 
 
 def test_a_request_never_shows_its_variables():

@@ -70,13 +70,18 @@ def problem(error: PoolError, path: str, *, status: int | None = None) -> Respon
         type=f"{_TYPE}{error.reference}",
         title=title,
         status=code,
-        detail=error.message,
+        detail=_sendable(error.message),
         hint=error.hint,
-        field=getattr(error, "field", ""),
+        field=_sendable(getattr(error, "field", "")),
         instance=path,
     )
     headers = _HEADERS.get(code)
     return Response(body.model_dump_json(), code, headers=headers, media_type=_MEDIA)
+
+
+def _sendable(text: str) -> str:
+    # It may repeat a term of the caller's that is no text.
+    return text.encode(errors="backslashreplace").decode()
 
 
 def install(app: FastAPI) -> None:
@@ -97,7 +102,8 @@ async def _invalid(connection: HTTPConnection, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError | WebSocketRequestValidationError)
     first = error.errors()[0]
     place = [str(part) for part in first["loc"] if part not in ("body", "query", "path", "header")]
-    field = ".".join(place)
+    # What is no JSON has a position, which is no field.
+    field = "" if first["type"] == "json_invalid" else ".".join(place)
     message = f"{field or 'The body'}: {first['msg']}."
     bad = BadRequest(message, field=field, hint="See /api/v1/openapi.json.")
     return await _answer(connection, problem(bad, connection.url.path))

@@ -1,5 +1,7 @@
 """Every error leaves as a problem, and none says more than it should."""
 
+import json
+
 import pytest
 
 from jupyter_gpupool.manager.service.links import Link
@@ -106,6 +108,55 @@ async def test_terms_are_short_and_printable(site, field, value):
     async with await site.client() as client:
         answer = await client.post("/api/v1/claims", json=body)
     assert (answer.status_code, answer.json()["field"].split(".")[0]) == (422, field)
+
+
+_JSON = {"Content-Type": "application/json"}
+_ONE = {"workers": {"min": 1, "max": 1}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("claims", _ONE | {"env": {"A": "\ud800"}}, "env"),
+        ("claims", _ONE | {"env": {"\ud800": ""}}, "env"),
+        ("claims", _ONE | {"name": "\ud800"}, "name"),
+        ("claims", _ONE | {"gpu_memory": "\ud800"}, "gpu_memory"),
+        ("claims", _ONE | {"pre_import": ["\ud800"]}, "pre_import"),
+        ("claims", _ONE | {"priority": "\ud800"}, "priority"),
+        ("tokens", {"label": "\ud800"}, "label"),
+        ("tokens", {"user": "a\0b"}, "user"),
+        ("tokens", {"os_user": "\ud800"}, "os_user"),
+        ("claims/c-1/release", {"reason": "\ud800"}, "reason"),
+    ],
+)
+async def test_text_that_cannot_be_stored_is_refused(site, path, body, field):
+    """In every field alike, before anything is asked of the service."""
+    async with await site.client() as client:
+        answer = await client.post(f"/api/v1/{path}", content=json.dumps(body), headers=_JSON)
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+async def test_unknown_term_that_is_no_text_is_refused(site):
+    """Nothing of it stands in the way of an answer."""
+    content = json.dumps(_ONE | {"\ud800": 1})
+    async with await site.client() as client:
+        answer = await client.post("/api/v1/claims", content=content, headers=_JSON)
+    assert (answer.status_code, answer.json()["field"]) == (422, "\\ud800")
+
+
+async def test_truncated_body_is_told_in_a_sentence(site):
+    """A place within it is no field."""
+    async with await site.client() as client:
+        answer = await client.post("/api/v1/claims", content=b'{"workers":', headers=_JSON)
+    assert answer.json()["detail"] == "The body: JSON decode error."
+
+
+@pytest.mark.parametrize("number", [True, "1", 1.0])
+async def test_number_of_workers_is_a_whole_number(site, number):
+    """`true` is not one worker."""
+    async with await site.client() as client:
+        answer = await client.post("/api/v1/claims", json={"workers": {"min": number, "max": 1}})
+    assert (answer.status_code, answer.json()["field"]) == (422, "workers.min")
 
 
 async def test_reason_of_a_release_drives_no_terminal(site):
