@@ -94,6 +94,8 @@ class RememberingStore:
         broken: It neither writes nor says so in time.
         mute: It writes, and its answer is lost.
         unreadable: Nobody can find out which of the two it was.
+        refused: Name of a claim that no database can hold.
+        tried: How many commits were begun.
     """
 
     everything: Everything = NOTHING
@@ -102,6 +104,8 @@ class RememberingStore:
     mute: bool = False
     unreadable: bool = False
     has_written: bool = False
+    refused: str = ""
+    tried: int = 0
 
     def load(self) -> Everything:
         """What was there at start."""
@@ -110,6 +114,10 @@ class RememberingStore:
     async def commit(self, changes: Changes) -> None:
         """Remember, or fail."""
         await asyncio.sleep(0)
+        self.tried += 1
+        self.has_written = False
+        if any(self.refused == record.claim.name != "" for record in changes.new_claims):
+            raise UnicodeError("No database takes this.")
         self.has_written = not self.broken
         if self.broken:
             raise Unavailable("The database cannot be written: the disk is full.")

@@ -50,7 +50,7 @@ class Service:
     """The manager's books and the one queue of commands that changes them.
 
     Attributes:
-        writable: False after a commit failed, until one works again.
+        writable: False after the database failed a commit, until one works again.
         batched: Something may be due at another time than before.
     """
 
@@ -165,23 +165,36 @@ class Service:
             return
         unit = UnitOfWork(self.books, self._moment())
         done = [(job, outcome) for job in batch if (outcome := _attempt(unit, job)) is not None]
-        decided = self._plan(unit)
+        error = await self._make_durable(unit, self._plan(unit))
+        if error is None:
+            for job, outcome in done:
+                _succeed(job, outcome[0])
+        elif isinstance(error, Unavailable) or self._in_doubt is not None or len(done) == 1:
+            _fail_all([job for job, _ in done], error)
+        else:
+            await self._run_halves([job for job, _ in done])
+
+    async def _run_halves(self, jobs: list[_Job]) -> None:
+        # One of them made what no database takes: halving singles it out in a few commits.
+        middle = len(jobs) // 2
+        for half in (jobs[:middle], jobs[middle:]):
+            if half:
+                await self._run(half)
+
+    async def _make_durable(self, unit: UnitOfWork, decided: Plan | None) -> Exception | None:
+        """Commit and follow; what went wrong if nothing became durable, as far as one can tell."""
         try:
             await self._commit(unit)
         except Diverged:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the books stay as the database is
             _LOG.warning("A commit failed: %s", error)
-            self.writable = False
+            if isinstance(error, Unavailable):
+                self.writable = False
             self._in_doubt = (unit, decided)
-            if not await self._came_through():
-                _fail_all([job for job, _ in done], error)
-                return
-        else:
-            self._follow(unit, decided)
-        for job, outcome in done:
-            if not job.answer.done():
-                job.answer.set_result(outcome[0])
+            return None if await self._came_through() else error
+        self._follow(unit, decided)
+        return None
 
     async def _came_through(self) -> bool:
         try:
@@ -283,6 +296,11 @@ def _attempt(unit: UnitOfWork, job: _Job) -> tuple[Any] | None:
         return None
     child.merge()
     return (result,)
+
+
+def _succeed(job: _Job, result: object) -> None:
+    if not job.answer.done():
+        job.answer.set_result(result)
 
 
 def _fail_all(jobs: list[_Job], error: Exception) -> None:

@@ -12,15 +12,21 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.errors import BadRequest, Unavailable
 
 from .stamp import Diverged
 
 _SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000", "cache_size=-4000")
+_MAKE_ROOM = (
+    "Delete files on it by hand, for example some that your tasks wrote, then try again; nothing"
+    " acknowledged is lost."
+)
 _PLAIN_WORDS = (
-    ("disk is full", "the disk is full", "Make room; nothing acknowledged is lost."),
+    ("disk is full", "the disk is full", _MAKE_ROOM),
+    ("no space left", "the disk is full", _MAKE_ROOM),
+    ("quota exceeded", "the disk is full for this user", _MAKE_ROOM),
     ("readonly", "it may only be read", "Make the state folder writable for the manager."),
     ("read-only", "it may only be read", "Make the state folder writable for the manager."),
     ("unable to open", "its file cannot be opened", "Check the state folder and its rights."),
@@ -53,6 +59,7 @@ def in_words(doing: str, name: str = "") -> Iterator[None]:
     """Turn a database's failure into one sentence.
 
     Raises:
+        BadRequest: If it is well, and cannot hold such values as it was given.
         Diverged: If it refuses rows that contradict what it holds.
         Unavailable: If the database fails otherwise.
     """
@@ -64,6 +71,11 @@ def in_words(doing: str, name: str = "") -> Iterator[None]:
             f"{what}: the Python package {error.name} is missing.",
             hint=f"Run: pip install {error.name}",
         ) from error
+    except DataError as error:
+        # The values may be secret.
+        raise BadRequest(
+            f"{what} with such values.", hint="Ask for it in other words."
+        ) from error.orig
     except (SQLAlchemyError, OSError) as error:
         said = str(getattr(error, "orig", None) or error).strip()
         for mark, words, hint in _PLAIN_WORDS:

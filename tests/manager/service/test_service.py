@@ -47,6 +47,34 @@ async def test_failed_commit_changes_nothing(pool):
     assert not pool.service.writable
 
 
+async def test_unstorable_claim_fails_alone(pool):
+    """Whoever shares its batch is served, and the database is not blamed."""
+    pool.store.refused = "poison"
+    asked = [pool.claim(1, name=name) for name in ("a", "b", "poison", "c", "poison")]
+    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert [isinstance(outcome, UnicodeError) for outcome in outcomes] == [0, 0, 1, 0, 1]
+    kept = [record.claim.name for record in pool.service.books.claims.values()]
+    assert sorted(kept) == ["a", "b", "c"]
+    assert pool.service.writable
+
+
+async def test_poison_in_a_large_batch_costs_few_commits(pool):
+    """It is found by halving, not by a commit a command."""
+    pool.store.refused = "poison"
+    names = ["a"] * 63 + ["poison"]
+    await asyncio.gather(*(pool.claim(1, name=n) for n in names), return_exceptions=True)
+    assert len(pool.service.books.claims) == 63
+    assert len(pool.store.commits) == 6
+
+
+async def test_full_disk_fails_a_batch_as_a_whole(pool):
+    """Trying each command alone would only wear out a disk that is ill."""
+    pool.store.broken = True
+    outcomes = await asyncio.gather(*(pool.claim(1) for _ in range(4)), return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    assert pool.store.tried == 1
+
+
 async def test_service_recovers_when_the_disk_does(pool):
     """The next command is simply tried."""
     pool.store.broken = True
