@@ -43,11 +43,21 @@ async def link(socket: WebSocket, caller: AgentCaller, parts: TheParts) -> None:
         except TimeoutError:
             _LOG.warning("An agent's link is closed: nothing was heard for too long")
             await socket.close(_SILENT, "No report came for too long.")
-        except ValidationError as error:
-            place = ".".join(map(str, error.errors()[0]["loc"])) or "the message"
-            reason = f"{place}: {error.errors()[0]['msg']}"[:_MOST_CLOSE_REASON]
+        except (ValidationError, _NoText) as error:
+            reason = _misread(error)[:_MOST_CLOSE_REASON]
             _LOG.warning("An agent's link is closed: %s", reason)
             await socket.close(_MISREAD, reason)
+
+
+class _NoText(Exception):
+    """The agent sent bytes, which mean nothing here."""
+
+
+def _misread(error: ValidationError | _NoText) -> str:
+    if isinstance(error, _NoText):
+        return "A message holds bytes, not text."
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the message'}: {first['msg']}"
 
 
 async def _converse(socket: WebSocket, caller: Caller, parts: Parts) -> None:
@@ -127,7 +137,12 @@ async def _keep_hearing(socket: WebSocket, service: Service, opened: Link) -> No
 
 async def _hear(socket: WebSocket, service: Service) -> HostReport:
     async with asyncio.timeout(service.settings.host_lost_after_s * _SILENT_AFTER):
-        text = await socket.receive_text()
+        message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message["code"], message.get("reason"))
+    text = message.get("text")
+    if text is None:
+        raise _NoText
     return HostReport.model_validate_json(text)
 
 

@@ -245,6 +245,14 @@ async def test_nonsense_on_the_link_closes_it(served):
         assert await _closing(link) == 1007
 
 
+async def test_bytes_on_the_link_close_it(served, caplog):
+    """Like any other nonsense: a code, and one line in the log."""
+    async with _link(served) as link:
+        await link.send(b"\x00")
+        assert await _closing(link) == 1007
+    assert "link is closed: A message holds bytes" in caplog.text
+
+
 async def _make_and_release(client, times: int) -> str:
     for _ in range(times):
         made = await client.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
