@@ -1,8 +1,9 @@
 """The embedded pool's own agent: kept alive on this machine, in a session of its own.
 
 It outlives a manager that is killed, and the next manager finds it by its lock; so it is started
-only while no agent holds its state folder. Only an agent that was started here is ever ended: its
-pid and the time it started stand in a file of the manager's.
+only while no agent holds its state folder. Only agents that were started here are ever ended: their
+pids and the times they started stand in a file of the manager's. There may be two for a moment, for
+a manager can be killed before the agent it has started takes the lock.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .open_files import Limit, give_limit
 from .private_files import read_private, write_private
 from .runtime_file import started_at
 
@@ -25,7 +27,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _LOOK_EVERY_S = 2.0
 _WELL_AFTER_S = 60.0
 _STOP_WITHIN_S = 5.0
-_RELEASED_EVERY_S = 0.02
+_LOOK_AT_END_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class AgentCommand:
     Attributes:
         simulated: How many simulated devices; None lets it look for real ones.
         log: File that takes its output.
-        record: File that says which process it is.
+        record: File that says which processes were started so.
     """
 
     url: str
@@ -55,8 +57,9 @@ class AgentCommand:
 class LocalAgent:
     """Keeps one agent running."""
 
-    def __init__(self, command: AgentCommand, token: str) -> None:
+    def __init__(self, command: AgentCommand, token: str, files: Limit) -> None:
         self._command = command
+        self._files = files
         self._token = token
         self._task: asyncio.Task[None] | None = None
         self._process: Process | None = None
@@ -77,8 +80,8 @@ class LocalAgent:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
             await self._wait_for_end(self._process)
-        elif self._signal_own():
-            await self._wait_for_release()
+        if self._signal_own():
+            await self._wait_for_own()
 
     async def _keep(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -93,6 +96,7 @@ class LocalAgent:
             loop = asyncio.get_running_loop()
             started_s = loop.time()
             self._process = await self._spawn()
+            give_limit(self._process.pid, self._files)
             self._write_down(self._process.pid)
             status = await self._process.wait()
             ran_s = loop.time() - started_s
@@ -120,31 +124,32 @@ class LocalAgent:
 
     def _write_down(self, pid: int) -> None:
         with contextlib.suppress(OSError):
-            write_private(self._command.record, f"{pid} {started_at(pid)}")
+            lines = [f"{each} {started_at(each)}" for each in {*self._own(), pid}]
+            write_private(self._command.record, "\n".join(lines))
 
-    def _own(self) -> int | None:
-        """The pid of an agent that this pool has started and that runs, if there is one."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            pid, started = map(int, read_private(self._command.record).split())
-            # The lock is only held by a living agent, so the pid in its file is true.
-            holder = int((self._command.state / "agent.lock").read_text().split()[0])
-            if holder == pid and started_at(pid) == started and is_held(self._command.state):
-                return pid
-        return None
+    def _own(self) -> set[int]:
+        """The pids of all agents that this pool has started and that run."""
+        own = set()
+        for line in read_private(self._command.record).splitlines():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                pid, started = map(int, line.split())
+                if started_at(pid) == started and not _is_dead(pid):
+                    own.add(pid)
+        return own
 
     def _signal_own(self) -> bool:
-        pid = self._own()
-        if pid is not None:
+        own = self._own()
+        for pid in own:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        return pid is not None
+        return bool(own)
 
-    async def _wait_for_release(self) -> None:
-        # It is nobody's child of ours, and a lock cannot be waited for without holding a thread.
+    async def _wait_for_own(self) -> None:
+        # They are no children of ours.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_WITHIN_S):
-                while is_held(self._command.state):  # noqa: ASYNC110 - a lock of a stranger
-                    await asyncio.sleep(_RELEASED_EVERY_S)
+                while self._own():  # noqa: ASYNC110 - processes of strangers
+                    await asyncio.sleep(_LOOK_AT_END_EVERY_S)
 
     @staticmethod
     async def _wait_for_end(process: Process) -> None:
@@ -154,6 +159,11 @@ class LocalAgent:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+def _is_dead(pid: int) -> bool:
+    """Whether it has ended and is only still to be reaped."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
 
 
 def is_held(state: Path) -> bool:
