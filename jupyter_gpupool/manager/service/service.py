@@ -165,12 +165,12 @@ class Service:
             return
         unit = UnitOfWork(self.books, self._moment())
         done = [(job, outcome) for job in batch if (outcome := _attempt(unit, job)) is not None]
-        error = await self._make_durable(unit, self._plan(unit))
-        if error is None:
+        failure = await self._make_durable(unit, self._plan(unit))
+        if failure is None:
             for job, outcome in done:
                 _succeed(job, outcome[0])
-        elif isinstance(error, Unavailable) or self._in_doubt is not None or len(done) == 1:
-            _fail_all([job for job, _ in done], error)
+        elif isinstance(failure, Unavailable) or self._in_doubt is not None or len(done) == 1:
+            _fail_all([job for job, _ in done], failure)
         else:
             await self._run_halves([job for job, _ in done])
 

@@ -141,7 +141,7 @@ async def test_unknown_term_that_is_no_text_is_refused(site):
     content = json.dumps(_ONE | {"\ud800": 1})
     async with await site.client() as client:
         answer = await client.post("/api/v1/claims", content=content, headers=_JSON)
-    assert (answer.status_code, answer.json()["field"]) == (422, "\\ud800")
+    assert (answer.status_code, answer.json()["field"]) == (422, "")
 
 
 async def test_truncated_body_is_told_in_a_sentence(site):
