@@ -18,6 +18,8 @@ from starlette.types import ASGIApp
 
 from jupyter_gpupool.pool.errors import BadRequest, Unavailable
 
+from .prompt_http import PromptHttp
+
 _LOG = logging.getLogger(__name__)
 _GRACE_S = 3
 _BACKLOG = 1024
@@ -90,6 +92,7 @@ class HttpServer:
         """Serve, and return once requests are answered."""
         config = uvicorn.Config(
             app,
+            http=PromptHttp,
             ws="websockets-sansio",
             ws_per_message_deflate=False,
             lifespan="off",

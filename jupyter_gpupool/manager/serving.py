@@ -30,6 +30,7 @@ from .clock import Clock
 from .http_server import HttpServer, Tls
 from .local_agent import AgentCommand, LocalAgent
 from .metrics import Metrics
+from .open_files import Limit, raise_limit
 from .own_tokens import ensure_token
 from .private_files import read_private, write_private
 from .runtime_file import remove_runtime_file, write_runtime_file
@@ -88,6 +89,7 @@ async def serve(serving: Serving) -> None:
     Raises:
         PoolError: If it cannot start, in one sentence.
     """
+    files = raise_limit()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -106,7 +108,8 @@ async def serve(serving: Serving) -> None:
         await server.start(make_application(parts))
         stack.push_async_callback(_hang_up, parts, server)
         if serving.embedded is not None:
-            await stack.enter_async_context(_embedded(serving, serving.embedded, parts, server))
+            local = _embedded(serving, serving.embedded, parts, server, files)
+            await stack.enter_async_context(local)
         _LOG.info("Listening on %s", server.url)
         _tame_collector()
         await _until_end(stop, serving, parts, {"timer": timer.failed(), "HTTP": server.ended()})
@@ -176,7 +179,7 @@ async def _running_parts(
 
 @asynccontextmanager
 async def _embedded(
-    serving: Serving, embedded: Embedded, parts: Parts, server: HttpServer
+    serving: Serving, embedded: Embedded, parts: Parts, server: HttpServer, files: Limit
 ) -> AsyncIterator[None]:
     moved = read_private(serving.state / "port") != str(server.port)
     write_private(serving.state / "port", str(server.port))
@@ -192,7 +195,7 @@ async def _embedded(
         log=serving.state / "agent.log",
         record=serving.state / "agent-process",
     )
-    agent = LocalAgent(command, agent_token)
+    agent = LocalAgent(command, agent_token, files)
     now = parts.service.clock.now()
     write_runtime_file(embedded.runtime_file, url=server.url, token=user_token, started=now)
     agent.start(replace=moved)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -71,6 +72,14 @@ def test_first_start_leaves_an_admin_token(start, tmp_path):
     assert (tmp_path / "state").stat().st_mode & 0o077 == 0
     assert manager.end() == 0
     assert token not in manager.log.read_text()
+
+
+def test_manager_takes_all_the_files_that_its_host_allows(start, tmp_path):
+    """Each connection costs one."""
+    manager = start("--port=0")
+    manager.await_file(tmp_path / "state" / "admin-token")
+    soft, hard = resource.prlimit(manager.process.pid, resource.RLIMIT_NOFILE)
+    assert soft == min(hard, 1 << 20)
 
 
 def test_second_manager_on_a_state_folder_is_refused(start, tmp_path):
