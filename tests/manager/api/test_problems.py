@@ -1,10 +1,13 @@
 """Every error leaves as a problem, and none says more than it should."""
 
 import json
+import sqlite3
 
 import pytest
+from sqlalchemy.exc import DataError, OperationalError
 
 from jupyter_gpupool.manager.service.links import Link
+from jupyter_gpupool.manager.store import writing
 from jupyter_gpupool.pool.errors import Unavailable
 
 
@@ -78,6 +81,38 @@ async def test_full_disk_is_unavailable_and_heals(site, monkeypatch):
         made = await client.post("/api/v1/claims", json=body)
     assert [x.status_code for x in (refused, unwell, well, made)] == [503, 503, 200, 201]
     assert "the disk is full" in refused.json()["detail"]
+
+
+async def test_release_on_a_full_disk_says_how_to_go_on(site, monkeypatch):
+    """It cannot be kept, so it is not done; with room it simply works."""
+
+    def fail(*_):
+        raise OperationalError("", {}, sqlite3.OperationalError("database or disk is full"))
+
+    async with await site.client() as client:
+        claim = (await client.post("/api/v1/claims", json=_ONE)).json()["id"]
+        path = f"/api/v1/claims/{claim}/release"
+        with monkeypatch.context() as full:
+            full.setattr(writing, "write", fail)
+            refused = await client.post(path, json={})
+        released = await client.post(path, json={})
+    assert [refused.status_code, released.status_code] == [503, 200]
+    assert "the disk is full" in refused.json()["detail"]
+    assert "Delete files on it by hand" in refused.json()["hint"]
+
+
+async def test_value_that_no_database_holds_is_a_bad_request(site, monkeypatch):
+    """Nobody else fails with it, the disk is well, and the value is not repeated."""
+
+    def fail(*_):
+        raise DataError("s3cret", {"x": "s3cret"}, ValueError("a NUL"))
+
+    async with await site.client() as client:
+        with monkeypatch.context() as poison:
+            poison.setattr(writing, "write", fail)
+            refused = await client.post("/api/v1/claims", json=_ONE)
+    assert (refused.status_code, site.parts.service.writable) == (422, True)
+    assert "s3cret" not in refused.text
 
 
 async def test_odd_idempotency_key_is_refused(site):
