@@ -13,7 +13,7 @@ from jupyter_gpupool.agent.host_facts import (
     usable_memory_bytes,
 )
 from jupyter_gpupool.agent.journal import JsonLines
-from jupyter_gpupool.agent.users import identity_of
+from jupyter_gpupool.agent.users import UserRules, identity_of
 from jupyter_gpupool.pool.errors import NotAllowed, NotFound
 
 
@@ -50,17 +50,16 @@ def test_log_lines_are_json() -> None:
 
 def test_own_user_needs_no_change() -> None:
     """None is the agent's own."""
-    assert identity_of(None) is None
+    assert identity_of(None, UserRules(run_claims_as_agent=True)) is None
 
 
 def test_unknown_user_is_one_sentence() -> None:
     """It says what to do."""
     with pytest.raises(NotFound, match="no user 'nobody-of-that-name'"):
-        identity_of("nobody-of-that-name")
+        identity_of("nobody-of-that-name", UserRules())
 
 
-def test_only_root_becomes_another_user(monkeypatch) -> None:
+def test_only_root_becomes_another_user() -> None:
     """Refused before anything is forked."""
-    monkeypatch.setattr("os.getuid", lambda: 4242)
     with pytest.raises(NotAllowed, match="does not run as root"):
-        identity_of("root")
+        identity_of("root", UserRules(), agent_uid=4242)

@@ -16,13 +16,12 @@ HELD_BYTES = 100 * 2**20
 FORKS = f"""
 import os, sys
 held = b"x" * {HELD_BYTES}
-readers = [os.pipe() for _ in range(4)]
-for reader, writer in readers:
+reader, writer = os.pipe()
+for _ in range(4):
     if not os.fork():
         os.close(writer)
         os.read(reader, 1)
         os._exit(0)
-    os.close(reader)
 print("ready", flush=True)
 sys.stdin.read()
 """
