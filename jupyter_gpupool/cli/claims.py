@@ -33,18 +33,17 @@ if TYPE_CHECKING:
 def claim(
     gpus: str, *, timeout: str | None, detach: bool, as_json: bool, **terms: str | int | None
 ) -> None:
-    """Claim GPUS devices (a number, or "1-4"), and hold them until Ctrl-C.
+    """Claim GPUS devices (a number, or "1-4"; 2 if left out), and hold them until Ctrl-C.
 
     In Python, `jupyter_gpupool.attach(ID)` is then its Dask cluster.
     """
-    from .holding import hold, request  # noqa: PLC0415 - 0.3 s
+    from .holding import hold, leave, wish  # noqa: PLC0415 - 0.3 s
 
-    pool = the_pool()
-    view = request(pool, bounds(gpus), terms)
+    wished = wish(bounds(gpus), timeout, terms)
     if detach:
-        show_json(view) if as_json else click.echo(claim_line(view))
-        return
-    hold(pool, view, timeout=timeout, runs=show_json if as_json else show_running)
+        leave(the_pool(), wished, show_json if as_json else show_line)
+    else:
+        hold(the_pool(), wished, show_json if as_json else show_running)
 
 
 @click.command()
@@ -138,6 +137,11 @@ def show_running(view: "ClaimView") -> None:
     click.echo(f"Claim {view.name} runs with {held}. In Python:")
     click.echo(f'  cluster = jupyter_gpupool.attach("{view.id}")')
     click.echo("Ctrl-C gives it back.")
+
+
+def show_line(view: "ClaimView") -> None:
+    """Print a claim in a line."""
+    click.echo(claim_line(view))
 
 
 def claim_line(view: "ClaimView") -> str:

@@ -1,10 +1,13 @@
-"""Holds a claim for as long as the command runs; Ctrl-C gives it back.
+"""Holds a claim for as long as the command runs; Ctrl-C, SIGTERM and SIGHUP give it back.
 
 Called by `claims.claim`. Needs no Dask: whoever computes attaches to the claim.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,41 +20,75 @@ from jupyter_gpupool.notebook.terms import body_of
 from jupyter_gpupool.notebook.voice import Voice
 from jupyter_gpupool.pool.errors import ClaimLost
 from jupyter_gpupool.pool.units import parse_duration
-from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.api import ClaimBody, ClaimView
+
+from .stopping import stopped_by_signals
 
 
-def request(pool: Pool, gpus: tuple[int, int], terms: Mapping[str, Any]) -> ClaimView:
-    """Ask for a claim.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """All that a command line asks for, read before anything is requested.
+
+    Attributes:
+        body: The claim.
+        limit_s: After this time a claim that has not started is given up; None waits for ever.
+    """
+
+    body: ClaimBody
+    limit_s: float | None
+
+
+def wish(gpus: tuple[int, int], timeout: str | None, terms: Mapping[str, Any]) -> Wish:
+    """Read the options.
 
     Raises:
-        PoolError: If the terms make no sense, or the pool says no.
+        BadRequest: If one of them makes no sense.
     """
     given: Any = {name: value for name, value in terms.items() if value not in (None, "")}
-    body = body_of(gpus, given)
-    return pool.background.run(lambda _say: Opening(pool, body=body).request())
+    limit_s = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
+    return Wish(body=body_of(gpus, given), limit_s=limit_s)
 
 
-def hold(
-    pool: Pool, view: ClaimView, *, timeout: str | None, runs: Callable[[ClaimView], None]
-) -> None:
-    """Wait until the claim runs, say so, and keep it until Ctrl-C.
+def leave(pool: Pool, wished: Wish, shows: Callable[[ClaimView], None]) -> None:
+    """Ask for a claim, show it, and leave it to itself.
+
+    Raises:
+        PoolError: If the pool says no.
+    """
+    opening = Opening(pool, body=wished.body)
+    with _given_back_on_failure(opening):
+        shows(pool.background.run(lambda _say: opening.request()))
+
+
+def hold(pool: Pool, wished: Wish, runs: Callable[[ClaimView], None]) -> None:
+    """Ask for a claim, wait until it runs, say so, and keep it until a signal comes.
 
     Raises:
         ClaimLost: When it ends by itself.
+        PoolError: If the pool says no.
     """
-    limit_s = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
-    opening, say_waiting = Opening(pool, view=view), _to_stderr
-    try:
-        opened = pool.background.run(lambda say: opening.wait(say, limit_s), say_waiting)
+    opening = Opening(pool, body=wished.body)
+    with _given_back_on_failure(opening):
+        opened = pool.background.run(lambda say: opening.wait(say, wished.limit_s), _to_stderr)
         runs(opened.view)
         reason = pool.background.run(lambda _say: _end_of(pool, opened.view))
-    except ClaimLost:
-        raise
-    except BaseException:
-        released = asyncio.run(give_back(pool, view))
-        _to_stderr(f"Claim {released.name} is {released.phase}.")
-        raise
-    raise lost(view.name, reason)
+    raise lost(opening.name, reason)
+
+
+@contextmanager
+def _given_back_on_failure(opening: Opening) -> Iterator[None]:
+    """Whatever ends the block early, the claim does not outlive it."""
+    with stopped_by_signals():
+        try:
+            yield
+        except ClaimLost:
+            raise
+        except BaseException:
+            # Before its view is known, the opening itself undoes what it asked for.
+            if opening.view is not None:
+                released = asyncio.run(give_back(opening.pool, opening.view))
+                _to_stderr(f"Claim {released.name} is {released.phase}.")
+            raise
 
 
 async def _end_of(pool: Pool, view: ClaimView) -> str:
@@ -66,4 +103,6 @@ async def _end_of(pool: Pool, view: ClaimView) -> str:
 
 
 def _to_stderr(text: str) -> None:
-    click.echo(text, err=True)
+    # A terminal that was closed takes no more words; the claim matters more.
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)

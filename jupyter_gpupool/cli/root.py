@@ -1,6 +1,7 @@
 """The root of all commands, and the one place where an error becomes a line and an exit status.
 
-0 is success, 1 what the pool says no to, 2 a command that makes no sense, 130 Ctrl-C.
+0 is success, 1 what the pool says no to, 2 a command that makes no sense, 130 Ctrl-C,
+143 SIGTERM, 129 SIGHUP.
 """
 
 import os
@@ -17,11 +18,13 @@ from .demo import demo
 from .events import events
 from .services import agent, manager
 from .status import devices, hosts, status
+from .stopping import Stopped
 from .tokens import token
 
 _POOL_ERROR = 1
 _USAGE = 2
 _INTERRUPTED = 130
+_BY_SIGNAL = 128
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -63,6 +66,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         _complain("Interrupted.")
         return _INTERRUPTED
+    except Stopped as stopped:
+        return _BY_SIGNAL + stopped.signum
     except click.ClickException as error:
         error.show()
         return error.exit_code

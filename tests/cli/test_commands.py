@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpupool.cli import root
+from jupyter_gpupool.cli import claims, root
 from jupyter_gpupool.client.embedded import EmbeddedPool
+from jupyter_gpupool.pool.errors import Unavailable
 
 pytestmark = pytest.mark.e2e
 Ask = Callable[..., Any]
@@ -127,15 +128,38 @@ def test_events_are_one_document_a_line(run_here: Run, ask: Ask) -> None:
     assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
 
 
-def test_held_claim_is_given_back_on_ctrl_c(ask: Ask, environment: dict[str, str]) -> None:
-    """It says how to attach, and ends with status 130."""
+def test_unreadable_option_leaves_no_claim(ask: Ask, run_here: Run) -> None:
+    """Every option is read before anything is requested."""
+    assert run_here("claim", "1", "--name", "hasty", "--timeout", "x").returncode == 2
+    assert "hasty" not in {claim["name"] for claim in ask("claims", "--ended")}
+
+
+@pytest.mark.parametrize("shown", ["show_line", "show_running"])
+def test_claim_that_could_not_be_shown_is_given_back(
+    ask: Ask, run_here: Run, monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    """Nobody would know of it."""
+
+    def fail(_view: object) -> None:
+        raise Unavailable("Nobody reads this.")
+
+    monkeypatch.setattr(claims, shown, fail)
+    run_here("claim", "1", "--name", "unseen", *(["--detach"] if shown == "show_line" else []))
+    assert {claim["phase"] for claim in ask("claims") if claim["name"] == "unseen"} <= {"ending"}
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_held_claim_is_given_back_on_a_signal(
+    ask: Ask, environment: dict[str, str], signum: signal.Signals
+) -> None:
+    """It says how to attach, and ends with status 128 and the signal's number."""
     holder = _start("claim", "1", "--name", "held", environment=environment)
     assert holder.stdout is not None
     first, second = holder.stdout.readline(), holder.stdout.readline()
     assert ("held runs with 1 worker" in first, "attach(" in second) == (True, True)
-    holder.send_signal(signal.SIGINT)
+    holder.send_signal(signum)
     holder.communicate(timeout=30)
-    assert holder.returncode == 130
+    assert holder.returncode == 128 + signum
     assert "held" not in {claim["name"] for claim in ask("claims") if claim["phase"] == "running"}
 
 

@@ -27,6 +27,8 @@ def test_pool_that_does_not_answer_is_one_line(run: Run) -> None:
         ("claim", "2", "--time-limit", "soon"),
         ("claim", "2", "--gpu-memory", "much"),
         ("claim", "2", "--nthreads", "0"),
+        ("claim", "2", "--timeout", "soon"),
+        ("claim", "2", "--timeout", "soon", "--detach"),
         ("scale", "x", "-3"),
         ("release",),
         ("release", "x", "--all"),
