@@ -35,11 +35,13 @@ def from_environment(environ: Mapping[str, str]) -> PoolAddress | None:
     """The pool that the environment names, or None.
 
     Raises:
+        BadRequest: If it names a token, but no pool to use it for.
         NotAuthenticated: If it names a pool but no token for it.
         NotAllowed: If the token's file is open to others.
     """
     url = environ.get(URL, "").strip()
     if not url:
+        _check_no_token(environ)
         return None
     return PoolAddress(url=url, token=_token(environ), ca=environ.get(CA, ""))
 
@@ -86,8 +88,28 @@ def _token(environ: Mapping[str, str]) -> str:
     if token := environ.get(TOKEN, "").strip():
         return token
     if path := environ.get(TOKEN_FILE, ""):
-        return read_private(Path(path).expanduser(), what="token file").strip()
+        return _token_in(Path(os.path.expanduser(path)))  # noqa: PTH111 - of an unknown user, it stays
     raise NotAuthenticated(
         f"{URL} names a pool, but there is no token for it.",
         hint=f"Set {TOKEN_FILE} to a file that only you can read, or {TOKEN}.",
     )
+
+
+def _token_in(path: Path) -> str:
+    if token := read_private(path, what="token file").strip():
+        return token
+    raise NotAuthenticated(
+        f"The token file {path} is empty.",
+        hint=f"Write the token into it, or set {TOKEN}.",
+    )
+
+
+def _check_no_token(environ: Mapping[str, str]) -> None:
+    """A token alone was meant for some pool: quietly using another one would surprise."""
+    for name in (TOKEN, TOKEN_FILE):
+        if environ.get(name, "").strip():
+            raise BadRequest(
+                f"{name} is set, but {URL} is not, so it is not known which pool it is for.",
+                field=name,
+                hint=f"Set {URL} too, or unset {name} to use your private pool on this machine.",
+            )

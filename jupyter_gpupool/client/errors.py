@@ -6,7 +6,7 @@ Called by `http`, for every answer that is not a success. The tree stands in `po
 from pydantic import ValidationError
 
 from jupyter_gpupool.pool import errors
-from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
+from jupyter_gpupool.pool.errors import BadRequest, NotAuthenticated, PoolError, Unavailable
 from jupyter_gpupool.protocol.api import Problem
 
 _PREFIX = "urn:gpupool:problem:"
@@ -54,9 +54,27 @@ def unreachable(url: str, why: str, kind: type[Unavailable] = Unavailable) -> Un
     )
 
 
+def token_refused() -> NotAuthenticated:
+    """The manager does not know the token that was shown, whatever its words for that."""
+    return NotAuthenticated(
+        "The pool's manager does not accept your token: it is wrong, expired or revoked.",
+        hint="Put a valid one into GPUPOOL_TOKEN, or into the file that GPUPOOL_TOKEN_FILE names.",
+    )
+
+
+def unverified(url: str, why: str) -> Unavailable:
+    """Whoever answers there cannot prove to be the manager."""
+    return Unavailable(
+        f"The certificate of the pool's manager at {url} cannot be verified ({why}).",
+        hint="Set GPUPOOL_CA to the file of the authority that signed it.",
+    )
+
+
 def _from_problem(problem: Problem) -> PoolError:
     message = problem.detail or problem.title
     cls = _BY_REFERENCE.get(problem.type.removeprefix(_PREFIX)) or _BY_STATUS.get(problem.status)
+    if cls is NotAuthenticated:
+        return token_refused()
     if cls is not None:
         return cls(message, hint=problem.hint)
     if 400 <= problem.status < 500:  # noqa: PLR2004 - HTTP's own bounds

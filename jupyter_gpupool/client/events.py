@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from jupyter_gpupool.pool.errors import NotAllowed, NotAuthenticated, PoolError
+from jupyter_gpupool.pool.errors import NotAllowed, PoolError
 from jupyter_gpupool.protocol.api import API, EventView, StreamGap
 
 from .address import PoolAddress
+from .errors import token_refused
 from .http import tls_context
 
 if TYPE_CHECKING:
@@ -257,9 +258,7 @@ def _text(message: str | bytes) -> str:
 
 def _refusal(status: int) -> Exception:
     refusals: dict[int, Callable[[], PoolError]] = {
-        HTTPStatus.UNAUTHORIZED: lambda: NotAuthenticated(
-            "The manager does not know this token.", hint="Have a new one made."
-        ),
+        HTTPStatus.UNAUTHORIZED: token_refused,
         HTTPStatus.FORBIDDEN: lambda: NotAllowed("This token may not follow the pool's events."),
     }
     make = refusals.get(status)

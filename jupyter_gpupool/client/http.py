@@ -15,7 +15,7 @@ from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY, Body
 
 from .address import PoolAddress
 from .bodies import written
-from .errors import Cut, Unanswered, error_from, unreachable
+from .errors import Cut, Unanswered, error_from, unreachable, unverified
 
 if TYPE_CHECKING:
     import httpx
@@ -134,6 +134,8 @@ class Http:
         try:
             response = await self._client.send(request)
         except self._failures as error:
+            if (unproven := _certificate_error(error)) is not None:
+                return unverified(self.address.base, unproven), False
             why = str(error) or type(error).__name__
             return unreachable(self.address.base, why.rstrip("."), self._kind_of(error)), True
         if response.is_success:
@@ -159,6 +161,18 @@ def tls_context(address: PoolAddress) -> Any:
     try:
         return ssl.create_default_context(cafile=address.ca or None)
     except OSError as error:
-        raise unreachable(
-            address.base, f"the authority file {address.ca} cannot be used: {error}"
+        raise Unavailable(
+            f"The authority file {address.ca} cannot be used: {error.strerror or error}.",
+            hint="Set GPUPOOL_CA to a readable file of certificates in PEM, or unset it.",
         ) from error
+
+
+def _certificate_error(error: BaseException | None) -> str | None:
+    """Why a certificate was not trusted, if that is what lies below an error."""
+    import ssl  # noqa: PLC0415 - as above
+
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None

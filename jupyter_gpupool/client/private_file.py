@@ -29,10 +29,14 @@ def read_private(path: Path, *, what: str) -> str:
         raise NotFound(f"There is no {what} at {path}.") from None
     except OSError as error:
         raise NotAllowed(f"The {what} {path} cannot be read: {error.strerror}.") from error
-    # Checked on the open file: the name could point elsewhere a moment later.
-    with os.fdopen(descriptor, "rb") as file:
+    try:
+        # Checked on the open file: the name could point elsewhere a moment later.
         _check(os.fstat(descriptor), path, what)
-        return file.read(_MOST_BYTES).decode(errors="replace")
+        return os.read(descriptor, _MOST_BYTES).decode(errors="replace")
+    except OSError as error:
+        raise NotAllowed(f"The {what} {path} cannot be read: {error.strerror}.") from error
+    finally:
+        os.close(descriptor)
 
 
 def _check(status: os.stat_result, path: Path, what: str) -> None:

@@ -54,7 +54,11 @@ def test_nonsense_is_refused_before_anybody_is_asked(run: Run, arguments: tuple[
         {"GPUPOOL_URL": "http://127.0.0.1:99999", "GPUPOOL_TOKEN": "t"},
         {"GPUPOOL_URL": "http://127.0.0.1:9", "GPUPOOL_TOKEN": "t\u00e9"},
         {"GPUPOOL_URL": "http://127.0.0.1:9", "GPUPOOL_TOKEN_FILE": "/no/such/file"},
+        {"GPUPOOL_URL": "http://127.0.0.1:9", "GPUPOOL_TOKEN_FILE": "/"},
+        {"GPUPOOL_TOKEN": "t"},
         {"GPUPOOL_URL": "https://127.0.0.1:9", "GPUPOOL_TOKEN": "t", "GPUPOOL_CA": "/no/file"},
+        {"GPUPOOL_URL": "https://127.0.0.1:9", "GPUPOOL_TOKEN": "t", "GPUPOOL_CA": "/"},
+        {"GPUPOOL_URL": "https://127.0.0.1:9", "GPUPOOL_TOKEN": "t", "GPUPOOL_CA": __file__},
     ],
 )
 def test_unusable_environment_is_one_line(run: Run, environment: dict[str, str]) -> None:

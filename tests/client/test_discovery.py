@@ -27,8 +27,31 @@ def test_environment_names_pool_and_token() -> None:
 
 
 def test_empty_environment_names_nothing() -> None:
-    """A token without a URL is not a pool."""
-    assert from_environment({"GPUPOOL_TOKEN": "t"}) is None
+    """Nor does a variable that is set to nothing."""
+    assert from_environment({"GPUPOOL_URL": "", "GPUPOOL_TOKEN": " "}) is None
+
+
+@pytest.mark.parametrize("name", ["GPUPOOL_TOKEN", "GPUPOOL_TOKEN_FILE"])
+def test_token_without_a_pool_is_refused(name: str) -> None:
+    """It was meant for some pool: another one is not used in its place."""
+    with pytest.raises(BadRequest, match=f"{name} is set.*GPUPOOL_URL"):
+        from_environment({name: "t"})
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/dev/null", "/proc/self/mem", "~nobody-here/token"])
+def test_what_is_no_token_file_is_a_sentence(path: str) -> None:
+    """A folder, a device, a file whose reading fails, the home of nobody."""
+    with pytest.raises((NotAllowed, NotFound), match=path):
+        from_environment({"GPUPOOL_URL": URL, "GPUPOOL_TOKEN_FILE": path})
+
+
+def test_empty_token_file_is_said_to_be_empty(tmp_path: Path) -> None:
+    """Not that its token is wrong."""
+    file = tmp_path / "token"
+    file.write_text("\n")
+    file.chmod(0o600)
+    with pytest.raises(NotAuthenticated, match="is empty"):
+        from_environment({"GPUPOOL_URL": URL, "GPUPOOL_TOKEN_FILE": str(file)})
 
 
 def test_pool_without_token_is_an_error_that_helps() -> None:

@@ -21,7 +21,6 @@ def _problem(status: int, reference: str, **more: str) -> bytes:
     [
         (400, "bad-request", errors.BadRequest),
         (422, "validation", errors.BadRequest),
-        (401, "not-authenticated", errors.NotAuthenticated),
         (403, "not-allowed", errors.NotAllowed),
         (404, "not-found", errors.NotFound),
         (409, "conflict", errors.Conflict),
@@ -69,3 +68,11 @@ def test_silence_is_one_sentence_with_a_hint() -> None:
 
 def _children() -> list[type[PoolError]]:
     return [cls for cls in PoolError.__subclasses__() if cls.__module__ == errors.__name__]
+
+
+def test_refused_token_is_told_in_the_users_words() -> None:
+    """Where the token comes from, not what HTTP calls it."""
+    error = error_from(401, _problem(401, "not-authenticated", hint="Send a header."), URL)
+    assert isinstance(error, errors.NotAuthenticated)
+    assert "GPUPOOL_TOKEN_FILE" in error.hint
+    assert "header" not in str(error)
