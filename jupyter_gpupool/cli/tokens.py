@@ -6,7 +6,7 @@ import click
 
 from jupyter_gpupool.pool.units import parse_duration
 
-from .asking import ask
+from .asking import ask, the_pool
 from .output import json_option, show_json, show_table, table
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a token. It is printed once, and known to nobody afterwards."""
+    from jupyter_gpupool.client.address import Source  # noqa: PLC0415 - as below
     from jupyter_gpupool.client.bodies import make  # noqa: PLC0415 - 0.2 s
     from jupyter_gpupool.protocol.api import Role, TokenBody  # noqa: PLC0415 - as above
 
@@ -48,7 +49,14 @@ def create(
     body = make(
         TokenBody, user=user, role=Role(role), label=label, expires_in_s=life_s, os_user=os_user
     )
-    made = ask(lambda client: client.make_token(body))
+    pool = the_pool()
+    made = pool.background.run(lambda _say: pool.client.make_token(body))
+    if pool.address.source is Source.RUNTIME_FILE:
+        click.echo(
+            f"This is a token of your private pool on this machine ({pool.address.url});"
+            " for a token of another pool, set GPUPOOL_URL and GPUPOOL_TOKEN first.",
+            err=True,
+        )
     if as_json:
         show_json(made)
         return

@@ -52,6 +52,28 @@ def lost(name: str, reason: str) -> ClaimLost:
     return ClaimLost(f"Claim {name} has ended: {reason}", hint="Claim again to go on.")
 
 
+def _never_ran(name: str, reason: str) -> ClaimLost:
+    return ClaimLost(
+        f"Claim {name} has ended before it ran: {reason}",
+        hint="Mend what it says, then claim again.",
+    )
+
+
+def too_late(view: ClaimView, timeout_s: float | None) -> StillWaiting:
+    """The error for a claim that did not start in time; the view is of when it still waited."""
+    return StillWaiting(
+        f"Claim {view.name} did not start within {timeout_s:g} s and has been given up:"
+        f" {_why(view)}",
+        hint=_what_would_help(view),
+    )
+
+
+def _what_would_help(view: ClaimView) -> str:
+    if view.wait is not None and view.wait.never:
+        return "Ask for what the pool has: jupyter gpupool devices"
+    return "Ask for fewer devices, or wait longer." if view.wait else "Wait longer."
+
+
 class Opening:
     """One claim on its way to running: a new one, one that is known, or one to be found.
 
@@ -129,13 +151,9 @@ class Opening:
             async with asyncio.timeout(timeout_s):
                 return await self._until_running(_Waiting(say))
         except TimeoutError:
-            why = _why(await self._last_look(view))
+            waited = await self._last_look(view)
             await self.give_up("not started in time")
-            raise StillWaiting(
-                f"Claim {view.name} did not start within {timeout_s:g} s and has been given up:"
-                f" {why}",
-                hint="Ask for fewer devices, or wait longer.",
-            ) from None
+            raise too_late(waited, timeout_s) from None
         except asyncio.CancelledError:
             await self.give_up("interrupted while it waited")
             raise
@@ -184,7 +202,8 @@ class Opening:
     async def _opened(self) -> Opened | None:
         assert self.view is not None, "requested before"
         if self.view.phase in _OVER:
-            raise lost(self.view.name, self.view.reason)
+            ended = _never_ran if self.view.started_at is None else lost
+            raise ended(self.view.name, self.view.reason)
         if self.view.phase is not Phase.RUNNING:
             return None
         if self._connection is None or self._connection.scheduler_address is None:

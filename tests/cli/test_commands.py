@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from jupyter_gpupool.cli import claims, root
+from jupyter_gpupool.client import discovery, embedded
+from jupyter_gpupool.client.address import PoolAddress, Source
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.pool.errors import Unavailable
 
@@ -24,9 +26,9 @@ Ask = Callable[..., Any]
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a user of a real pool."""
     folder = tmp_path_factory.mktemp("pool")
-    with EmbeddedPool(folder, options=("--simulated=4",)) as embedded:
-        assert embedded.address is not None
-        yield {"GPUPOOL_URL": embedded.address.url, "GPUPOOL_TOKEN": embedded.address.token}
+    with EmbeddedPool(folder, options=("--simulated=4",)) as pool:
+        assert pool.address is not None
+        yield {"GPUPOOL_URL": pool.address.url, "GPUPOOL_TOKEN": pool.address.token}
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,22 @@ def test_token_opens_the_pool_until_it_is_revoked(run_here: Run, ask: Ask) -> No
     ask("token", "revoke", token_id)
     refused = run_here("status", token=secret)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+
+
+def test_token_of_the_private_pool_says_so(
+    run_here: Run, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error: who wants one of another pool learns it before it fails there."""
+    own = PoolAddress(
+        url=environment["GPUPOOL_URL"],
+        token=environment["GPUPOOL_TOKEN"],
+        source=Source.RUNTIME_FILE,
+    )
+    monkeypatch.setattr(discovery, "find", lambda: own)
+    monkeypatch.setattr(embedded, "find_or_start", lambda: own)
+    made = run_here("token", "create", "--role", "agent")
+    assert f"your private pool on this machine ({own.url})" in made.stderr
+    assert made.stdout.count("\n") == 1
 
 
 def _start(*arguments: str, environment: dict[str, str]) -> "subprocess.Popen[str]":

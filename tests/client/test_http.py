@@ -1,7 +1,10 @@
 """One connection to a manager: repeats that are safe, errors that are sentences."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,6 +13,7 @@ from jupyter_gpupool.client.address import PoolAddress
 from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.client.http import Http
 from jupyter_gpupool.client.pool_client import PoolClient
+from jupyter_gpupool.manager.certificates import make_secrets
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound, Unavailable
 from jupyter_gpupool.protocol.api import ClaimBody, ReleaseBody, Workers
 
@@ -180,3 +184,18 @@ async def test_body_that_cannot_be_written_is_refused(address: PoolAddress) -> N
 def _ok(seen: list[httpx.Request], request: httpx.Request) -> httpx.Response:
     seen.append(request)
     return httpx.Response(200, content=b"{}")
+
+
+async def test_certificate_of_a_stranger_names_the_authority_to_set(tmp_path: Path) -> None:
+    """At once, and in one sentence: trying again would not help."""
+    scheduler = make_secrets(datetime.now(UTC), timedelta(hours=1)).scheduler
+    pem = tmp_path / "pem"
+    pem.write_text(scheduler.key + scheduler.certificate)
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    served.load_cert_chain(pem)
+    async with await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", ssl=served) as here:
+        port = here.sockets[0].getsockname()[1]
+        http = Http(PoolAddress(url=f"https://127.0.0.1:{port}", token="t"))
+        with pytest.raises(Unavailable, match=r"cannot be verified.*GPUPOOL_CA"):
+            await http.send("GET", "/status", patience_s=30)
+        await http.close()

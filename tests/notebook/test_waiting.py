@@ -11,10 +11,12 @@ from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.claim import claim
 from jupyter_gpupool.notebook.opening import StillWaiting
 from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.errors import ClaimLost
 from jupyter_gpupool.protocol.api import ClaimView
 
 pytestmark = pytest.mark.e2e
 TOO_MANY = 60
+DEVICES = 8
 
 
 def test_place_and_reason_are_told_once(pool: Pool, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +42,21 @@ def test_claim_that_came_too_late_says_why_it_waited(pool: Pool, timeout: float)
     with pytest.raises(StillWaiting, match=why) as late:
         claim(TOO_MANY, pool=pool, timeout=timeout, quiet=True)
     assert "Cancelled" not in str(late.value)
+    assert late.value.hint == "Ask for what the pool has: jupyter gpupool devices"
+
+
+def test_claim_that_never_ran_says_what_to_mend(pool: Pool) -> None:
+    """Claiming the same again would not help."""
+    with pytest.raises(ClaimLost, match="before it ran") as ended:
+        claim(1, pool=pool, quiet=True, environment="no-such-environment", timeout=60)
+    assert ended.value.hint == "Mend what it says, then claim again."
+
+
+def test_wait_for_devices_in_use_may_be_worth_it(pool: Pool) -> None:
+    """Unlike one for more than there are."""
+    with claim(DEVICES, pool=pool, quiet=True), pytest.raises(StillWaiting) as late:
+        claim(1, pool=pool, timeout=0.5, quiet=True)
+    assert late.value.hint == "Ask for fewer devices, or wait longer."
 
 
 _SCRIPT = """
