@@ -67,12 +67,14 @@ def scale(claim: str, workers: str, *, as_json: bool) -> None:
     """Give CLAIM (id or name) other bounds: a number of WORKERS, or "1-4"."""
     low, high = bounds(workers)
 
-    async def rescale(client: "PoolClient") -> "ClaimView":
+    async def rescale(client: "PoolClient") -> "tuple[ClaimView, int]":
         found = await client.find_claim(claim)
         least = min(found.workers.min, high) if low == high else low
-        return await client.scale(found.id, least, high)
+        return await client.scale(found.id, least, high), (await client.status()).devices
 
-    view = ask(rescale)
+    view, devices = ask(rescale)
+    if high > devices:
+        click.echo(f"The pool has no more than {plural(devices, 'device')} now.", err=True)
     show_json(view) if as_json else click.echo(claim_line(view))
 
 

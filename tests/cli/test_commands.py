@@ -107,6 +107,14 @@ def test_detached_claim_is_scaled_and_released(ask: Ask) -> None:
     assert released[0]["phase"] in ("ending", "ended")
 
 
+def test_scaling_beyond_the_pool_says_how_much_there_is(ask: Ask, run_here: Run) -> None:
+    """The claim may grow later, when more hosts join."""
+    ask("claim", "1", "--name", "greedy", "--detach")
+    done = run_here("scale", "greedy", "99")
+    assert (done.returncode, done.stderr) == (0, "The pool has no more than 4 devices now.\n")
+    assert run_here("scale", "greedy", "2").stderr == ""
+
+
 def test_releasing_again_is_no_error(ask: Ask) -> None:
     """By its id, a claim that has ended is found as well."""
     made = ask("claim", "1", "--detach")
