@@ -1,11 +1,12 @@
 """Writes the reference pages from the code: configuration.md, api.md and cli.md.
 
-    python docs/generate.py
+    python docs/generate.py [FOLDER]
 
 The tests check that what lies here is what this would write.
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -80,10 +81,10 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
-def main() -> None:
+def main(folder: Path) -> None:
     """Write all pages."""
     for name, page in PAGES.items():
-        (HERE / name).write_text(page(), encoding="utf-8")
+        (folder / name).write_text(page())
 
 
 def _own_traits(app: type[Application]) -> Mapping[str, TraitType[Any, Any]]:
@@ -139,4 +140,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,18 @@ def generate():
     return module
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The pages as a fresh process writes them: click's commands remember how they were called."""
+    folder = tmp_path_factory.mktemp("docs")
+    subprocess.run([sys.executable, DOCS / "generate.py", folder], check=True)
+    return folder
+
+
 @pytest.mark.parametrize("name", ["configuration.md", "api.md", "cli.md"])
-def test_a_reference_page_is_what_the_code_says(name, generate):
+def test_a_reference_page_is_what_the_code_says(name, written):
     """A changed setting, route or command changes its page: run `make docs`."""
-    assert (DOCS / name).read_text() == generate.PAGES[name]()
+    assert (DOCS / name).read_text() == (written / name).read_text()
 
 
 def test_no_reference_page_is_forgotten(generate):
