@@ -2,8 +2,8 @@
 
 It outlives a manager that is killed, and the next manager finds it by its lock; so it is started
 only while no agent holds its state folder. Only agents that were started here are ever ended: their
-pids and the times they started stand in a file of the manager's. There may be two for a moment, for
-a manager can be killed before the agent it has started takes the lock.
+pids and the times they started stand in a file of the manager's, and each carries that file's path
+in its environment, for a manager can be killed before it has written, or its agent has locked.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ _LOOK_EVERY_S = 2.0
 _WELL_AFTER_S = 60.0
 _STOP_WITHIN_S = 5.0
 _LOOK_AT_END_EVERY_S = 0.02
+_MARK = "GPUPOOL_KEPT_BY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ class LocalAgent:
         try:
             return await asyncio.create_subprocess_exec(
                 *self._command.argv(),
-                env=_environment(self._token),
+                env=_environment(self._token, self._command.record),
                 stdin=DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -129,13 +130,22 @@ class LocalAgent:
 
     def _own(self) -> set[int]:
         """The pids of all agents that this pool has started and that run."""
-        own = set()
+        own = self._marked_holder()
         for line in read_private(self._command.record).splitlines():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 pid, started = map(int, line.split())
                 if started_at(pid) == started and not _is_dead(pid):
                     own.add(pid)
         return own
+
+    def _marked_holder(self) -> set[int]:
+        """The agent that holds the state folder, if its environment says that it is ours."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            holder = int((self._command.state / "agent.lock").read_text().split()[0])
+            environment = Path(f"/proc/{holder}/environ").read_bytes().split(b"\0")
+            if os.fsencode(f"{_MARK}={self._command.record}") in environment:
+                return {holder} if is_held(self._command.state) else set()
+        return set()
 
     def _signal_own(self) -> bool:
         own = self._own()
@@ -181,5 +191,5 @@ def is_held(state: Path) -> bool:
     return False
 
 
-def _environment(token: str) -> Mapping[str, str]:
-    return os.environ | {"GPUPOOL_TOKEN": token}
+def _environment(token: str, record: Path) -> Mapping[str, str]:
+    return os.environ | {"GPUPOOL_TOKEN": token, _MARK: str(record)}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from jupyter_gpupool.client import manager_process
@@ -64,6 +65,18 @@ def test_dead_manager_is_started_again(plan: EmbeddedPlan) -> None:
     second = find_or_start(plan)
     assert second.manager_pid != first.manager_pid
     assert health_of(second) is Health.WELL
+    assert second.manager_pid is not None
+    end(second.manager_pid, 30)
+    # Not even the agent that the first one had started, but not yet written down.
+    assert [p for p in psutil.process_iter(["cmdline"]) if _is_agent_of(plan, p)] == []
+
+
+def _is_agent_of(plan: EmbeddedPlan, process: psutil.Process) -> bool:
+    words = process.info["cmdline"] or []
+    return (
+        "jupyter_gpupool.agent" in words
+        and plan.options[1].replace("agent-state", "state") in words
+    )
 
 
 def test_manager_that_cannot_start_is_quoted(plan: EmbeddedPlan, tmp_path: Path) -> None:
