@@ -20,6 +20,7 @@ from .dashboard import open_dashboard
 from .life import live_until_ended
 from .members import Members
 from .problems import CannotStart, ExitCode
+from .prompt_tasks import PromptTasks
 from .protocols import check_protocol
 from .retiring import Membership
 
@@ -102,6 +103,7 @@ class _Process:
 
         members = Members(scheduler, told)
         scheduler.add_plugin(members)
+        scheduler.add_plugin(PromptTasks())
         link = AgentLink(
             self._launch.agent_socket,
             Hello(role=self._launch.role, claim_id=self._launch.claim_id, lease_id=""),

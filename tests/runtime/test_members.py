@@ -59,3 +59,14 @@ async def test_killed_worker_is_missed_at_once(host, claim):
     os.kill(host.pid_of(claim, "lease-a"), signal.SIGKILL)
     await host.until(lambda: host.is_complete(claim, ["lease-b"]), deadline_s=5)
     assert host.state_of(claim).retired == ()
+
+
+async def test_worker_gets_its_next_tasks_within_two_milliseconds(host, claim):
+    """With one task ahead it would otherwise wait for the fifth millisecond to pass."""
+    state = await host.up(claim, "lease-a")
+    async with _client(claim, state) as client:
+        assert await client.run_on_scheduler(_gathering_times) == [0.002]
+
+
+def _gathering_times(dask_scheduler):
+    return [stream.interval for stream in dask_scheduler.stream_comms.values()]
