@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from jupyter_gpupool.pool.errors import BadRequest
-from jupyter_gpupool.protocol.api import Body
+from jupyter_gpupool.protocol.bodies import Body
 
 _B = TypeVar("_B", bound=Body)
 _CANNOT_BE_WRITTEN = (ValueError, TypeError, OverflowError)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
-from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY, Body
+from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY
+from jupyter_gpupool.protocol.bodies import Body
 
 from .address import PoolAddress
 from .bodies import written

@@ -28,6 +28,14 @@ from jupyter_gpupool.protocol.api import (
     TokenView,
     Workers,
 )
+from jupyter_gpupool.protocol.using import (
+    ActivityBody,
+    EnvironmentView,
+    ExplanationView,
+    KeepAliveBody,
+    KernelBody,
+    LogsView,
+)
 
 from .address import PoolAddress
 from .bodies import make
@@ -133,6 +141,45 @@ class PoolClient:
         """What is needed to reach our own claim's scheduler."""
         answer = await self._http.send("GET", f"/claims/{_quoted(claim_id)}/connection")
         return _one(ConnectionView, answer)
+
+    async def attach_kernel(self, claim_id: str, kernel: str, body: KernelBody) -> ClaimView:
+        """Say that this kernel uses the claim."""
+        path = f"/claims/{_quoted(claim_id)}/kernels/{_quoted(kernel)}"
+        return _one(ClaimView, await self._http.send("PUT", path, body=body))
+
+    async def detach_kernel(
+        self, claim_id: str, kernel: str, *, patience_s: float = PATIENCE_S
+    ) -> None:
+        """Say that this kernel uses the claim no more."""
+        path = f"/claims/{_quoted(claim_id)}/kernels/{_quoted(kernel)}"
+        await self._http.send("DELETE", path, patience_s=patience_s)
+
+    async def report_activity(self, body: ActivityBody) -> None:
+        """Say what a Jupyter server saw of its kernels."""
+        await self._http.send("POST", "/kernels/activity", body=body)
+
+    async def keep_alive(self, claim_id: str, for_s: float, reason: str = "") -> ClaimView:
+        """Have the claim not taken as idle for this long; 0 takes it back."""
+        path = f"/claims/{_quoted(claim_id)}/keep_alive"
+        body = make(KeepAliveBody, for_s=for_s, reason=reason)
+        return _one(ClaimView, await self._http.send("POST", path, body=body))
+
+    async def explanation(self, claim_id: str) -> ExplanationView:
+        """Why a claim is where it is."""
+        path = f"/claims/{_quoted(claim_id)}/explanation"
+        return _one(ExplanationView, await self._http.send("GET", path))
+
+    async def logs(
+        self, claim_id: str, *, process: str | None = None, lines: int | None = None
+    ) -> LogsView:
+        """The last lines of a claim's processes, or of one: "scheduler" or a lease's id."""
+        path = f"/claims/{_quoted(claim_id)}/logs"
+        params = {"process": process, "lines": lines}
+        return _one(LogsView, await self._http.send("GET", path, params=params))
+
+    async def environments(self) -> Sequence[EnvironmentView]:
+        """The Python environments that workers can run in."""
+        return _several(EnvironmentView, await self._http.send("GET", "/environments"))
 
     async def hosts(self) -> Sequence[HostView]:
         """The pool's hosts."""

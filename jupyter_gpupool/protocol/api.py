@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field
 
 from jupyter_gpupool.pool.claim import Phase, StoryLine, Warning_
 from jupyter_gpupool.pool.claim_events import EndKind
@@ -22,45 +22,21 @@ from jupyter_gpupool.pool.request import (
     Priority,
     WorkerBounds,
     WorkerOptions,
-    check_text,
 )
 from jupyter_gpupool.pool.units import parse_bytes
+
+from .bodies import PRINTABLE, Body, View, Words
+from .using import KernelView, UsedFrom
 
 API = "/api/v1"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 """Header of every POST: the same key a second time does nothing new."""
 
 
-_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
-"""What lands on an admin's terminal must not be able to drive it."""
-Words = Annotated[str, Field(max_length=200, pattern=_PRINTABLE)]
-"""A short text of one line."""
-_Size = Annotated[str, Field(max_length=40, pattern=_PRINTABLE)]
+_Size = Annotated[str, Field(max_length=40, pattern=PRINTABLE)]
 _Modules = Annotated[tuple[Words, ...], Field(max_length=100)]
 _MOST_ENV = 65_536
 """Characters of all names and values together: a claim is kept in memory as long as it lives."""
-
-
-class Body(BaseModel):
-    """Base of what clients send: a misspelt term is refused, not ignored, and so is broken text.
-
-    Raises:
-        BadRequest: On building one, if a text in it cannot be stored; `field` names it.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check_text(cls, value: object, info: ValidationInfo) -> object:
-        check_text(value, info.field_name or "")
-        return value
-
-
-class View(BaseModel):
-    """Base of what clients are shown: tolerant of fields a newer manager adds."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Workers(Body):
@@ -100,6 +76,8 @@ class ClaimBody(Body):
     pre_import: _Modules = ()
     protocol: _Size = "tls"
     env: dict[str, str] = Field(default_factory=dict, max_length=1000, repr=False)
+    used_from: UsedFrom | None = None
+    """What the claim will be used from, to be set against the workers' environment."""
 
     def to_request(self) -> ClaimRequest:
         """The pool's own terms.
@@ -204,6 +182,11 @@ class ClaimView(View):
     expires_at: datetime | None = None
     end: EndKind | None = None
     warning: Warning_ | None = None
+    kept_until: datetime | None = None
+    """Nothing takes it as idle before: its user has said so."""
+    environment: str = ""
+    kernels: tuple[KernelView, ...] = ()
+    """The Python processes that use it."""
     wait: WaitView | None = None
     leases: tuple[LeaseView, ...] = ()
     scheduler_host: str | None = None

@@ -6,7 +6,8 @@ import pytest
 
 from jupyter_gpupool.client.bodies import make
 from jupyter_gpupool.pool.errors import BadRequest
-from jupyter_gpupool.protocol.api import Body, ClaimBody, ReleaseBody, ScaleBody, TokenBody, Workers
+from jupyter_gpupool.protocol.api import ClaimBody, ReleaseBody, ScaleBody, TokenBody, Workers
+from jupyter_gpupool.protocol.bodies import Body
 
 
 @pytest.mark.parametrize(
