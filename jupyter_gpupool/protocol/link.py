@@ -2,7 +2,9 @@
 
 The manager sends `Desired`: all that should run on the host, with a generation. The agent makes it
 so and sends `HostReport`: all that is. Each message is whole; a lost, repeated or late one changes
-nothing. `Joined` answers the first report. Models hold secrets in fields that repr leaves out.
+nothing. `Joined` answers the first report. `LogQuery` and `LogAnswer` are a question beside all
+that: whoever asked waits for a moment and does without. Models hold secrets in fields that repr
+leaves out.
 """
 
 from datetime import datetime
@@ -14,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from jupyter_gpupool.pool.device import Device, DeviceSample, DeviceState
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.request import WorkerOptions
+
+from .using import ProcessLog
 
 LINK_VERSION = 1
 """Raised when a message changes so that an older side would misread it."""
@@ -116,6 +120,37 @@ class Refused(Message):
     hint: str = ""
 
 
+MOST_LOG_LINES = 1000
+"""Of one process, in one answer."""
+MOST_LOGS = 100
+"""Of one claim on one host, in one answer."""
+
+
+class LogQuery(Message):
+    """Manager → agent: what did these processes say last?
+
+    Attributes:
+        id: Stands in the answer again.
+        processes: "scheduler" or leases' ids, of this claim; empty is all that the host keeps of
+            it, the youngest `MOST_LOGS`. Those of which it keeps nothing are left out.
+        lines: How many of the last lines of each, at most `MOST_LOG_LINES`.
+    """
+
+    type: Literal["log-query"] = "log-query"
+    id: int
+    claim_id: ClaimId = Field(pattern=_NAME)
+    processes: tuple[Annotated[str, Field(pattern=_NAME)], ...] = ()
+    lines: int = Field(ge=1, le=MOST_LOG_LINES)
+
+
+class LogAnswer(Message):
+    """Agent → manager: the last lines that were asked for, of what is kept."""
+
+    type: Literal["log-answer"] = "log-answer"
+    id: int
+    logs: tuple[ProcessLog, ...] = ()
+
+
 class ProcessPhase(StrEnum):
     """How far a scheduler or worker process is, as the agent sees it."""
 
@@ -203,7 +238,11 @@ class HostReport(Message):
     can_start: bool = True
 
 
-ToAgent = TypeAdapter[Desired | Joined | Refused](
-    Annotated[Desired | Joined | Refused, Field(discriminator="type")]
+ToAgent = TypeAdapter[Desired | Joined | Refused | LogQuery](
+    Annotated[Desired | Joined | Refused | LogQuery, Field(discriminator="type")]
 )
 """Reads what a manager says."""
+FromAgent = TypeAdapter[HostReport | LogAnswer](
+    Annotated[HostReport | LogAnswer, Field(discriminator="type")]
+)
+"""Reads what an agent says."""
