@@ -94,10 +94,14 @@ class _Call(Generic[_T]):
         return self._task.result()
 
     def _begin(self, say: Say) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._make(say))
+        self._task = asyncio.get_running_loop().create_task(self._live(say))
         self._task.add_done_callback(self._end)
         if self._cancelled:
             self._task.cancel()
+
+    async def _live(self, say: Say) -> _T:
+        # Made within the task: what `make` raises before it returns is the caller's to see, too.
+        return await self._make(say)
 
     def _stop(self) -> None:
         self._cancelled = True

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,10 @@ from jupyter_gpupool.client.background import Background, Say
 async def _double(number: int) -> int:
     await asyncio.sleep(0)
     return 2 * number
+
+
+def _refuse(_say: Say) -> Coroutine[Any, Any, None]:
+    raise LookupError("no such call")
 
 
 def test_threads_share_one_loop() -> None:
@@ -36,6 +42,30 @@ def test_errors_reach_the_caller() -> None:
 
     with pytest.raises(LookupError, match="gone"):
         Background().run(lambda _say: fail())
+
+
+def test_call_that_cannot_even_begin_reaches_the_caller() -> None:
+    """As an error, and not as a wait without end."""
+    asked: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            Background().run(_refuse)
+        except LookupError as error:
+            asked.append(error)
+
+    # In a thread that may be left behind: without the promise it would never end.
+    asker = threading.Thread(target=ask, daemon=True)
+    asker.start()
+    asker.join(10)
+    assert [str(error) for error in asked] == ["no such call"]
+
+
+async def test_bridged_call_that_cannot_even_begin_reaches_the_caller() -> None:
+    """The same for a caller on a loop of its own."""
+    async with asyncio.timeout(10):
+        with pytest.raises(LookupError, match="no such call"):
+            await Background().bridge(_refuse)
 
 
 def test_words_are_said_in_the_callers_thread() -> None:
