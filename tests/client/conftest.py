@@ -88,8 +88,8 @@ def streaming() -> Callable[[Talk], Any]:
     """Serve WebSockets on loopback: each connection is handed to `talk`; yields the address."""
 
     @asynccontextmanager
-    async def run(talk: Talk) -> AsyncIterator[PoolAddress]:
-        async with serve(talk, "127.0.0.1", 0) as server:
+    async def run(talk: Talk, **more: Any) -> AsyncIterator[PoolAddress]:
+        async with serve(talk, "127.0.0.1", 0, **more) as server:
             port = next(iter(server.sockets)).getsockname()[1]
             yield PoolAddress(url=f"http://127.0.0.1:{port}", token="gpt_secret")
 

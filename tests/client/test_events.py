@@ -1,7 +1,8 @@
 """One event stream for all who watch, which resumes where it broke."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -14,26 +15,48 @@ from jupyter_gpupool.pool.errors import NotAllowed
 from jupyter_gpupool.protocol.api import EventView
 
 WITHIN_S = 5.0
+Talk = Callable[[ServerConnection], Awaitable[None]]
+Watching = Callable[..., AbstractAsyncContextManager[Watch]]
+
+
+def saying(*lines: str) -> Talk:
+    """A manager that says these lines on each connection and holds it."""
+
+    async def talk(socket: ServerConnection) -> None:
+        for line in lines:
+            await socket.send(line)
+        await socket.wait_closed()
+
+    return talk
+
+
+@pytest.fixture
+def watching(streaming: Callable[..., Any]) -> Watching:
+    """Watch a claim, or everything, on a stream of its own from a manager that talks so."""
+
+    @asynccontextmanager
+    async def run(
+        talk: Talk, claim_id: str | None = "c-1", *, after: int = 0
+    ) -> AsyncIterator[Watch]:
+        async with streaming(talk) as address:
+            stream = EventStream(address)
+            async with stream.watch(claim_id, after=after) as watch:
+                yield watch
+            await stream.close()
+
+    return run
 
 
 async def test_watch_hears_of_its_claim_alone(
-    streaming: Callable[..., Any], event: Callable[..., str]
+    watching: Watching, event: Callable[..., str]
 ) -> None:
     """Others' events do not reach it."""
-
-    async def talk(socket: ServerConnection) -> None:
-        await socket.send(event(1, claim_id="c-2"))
-        await socket.send(event(2, claim_id="c-1"))
-        await socket.wait_closed()
-
-    async with streaming(talk) as address:
-        stream = EventStream(address)
-        async with stream.watch("c-1", after=0) as watch:
-            assert await _next_seq(watch) == 2
-        await stream.close()
+    talk = saying(event(1, claim_id="c-2"), event(2, claim_id="c-1"))
+    async with watching(talk) as watch:
+        assert await _next_seq(watch) == 2
 
 
-async def test_stream_authenticates_by_header(streaming: Callable[..., Any]) -> None:
+async def test_stream_authenticates_by_header(watching: Watching) -> None:
     """The token is in no URL."""
     seen: list[str] = []
 
@@ -41,16 +64,13 @@ async def test_stream_authenticates_by_header(streaming: Callable[..., Any]) -> 
         assert socket.request is not None
         seen.extend((socket.request.headers["Authorization"], socket.request.path))
 
-    async with streaming(talk) as address:
-        stream = EventStream(address)
-        async with stream.watch(after=7) as watch:
-            await watch.next(within_s=WITHIN_S)
-        await stream.close()
+    async with watching(talk, None, after=7) as watch:
+        await watch.next(within_s=WITHIN_S)
     assert seen[:2] == ["Bearer gpt_secret", "/api/v1/events/stream?after=7"]
 
 
 async def test_broken_stream_resumes_after_the_last_event(
-    streaming: Callable[..., Any], event: Callable[..., str]
+    watching: Watching, event: Callable[..., str]
 ) -> None:
     """Nothing is missed and nothing is heard twice."""
     asked: list[str] = []
@@ -60,39 +80,23 @@ async def test_broken_stream_resumes_after_the_last_event(
         asked.append(socket.request.path.partition("?")[2])
         await socket.send(event(4 + len(asked)))
 
-    async with streaming(talk) as address:
-        stream = EventStream(address)
-        async with stream.watch("c-1", after=4) as watch:
-            assert await _next_seq(watch) == 5
-            assert await _next_seq(watch) == 6
-        await stream.close()
+    async with watching(talk, after=4) as watch:
+        assert await _next_seq(watch) == 5
+        assert await _next_seq(watch) == 6
     assert asked[:2] == ["after=4", "after=5"]
 
 
-async def test_gap_tells_watchers_to_load_anew(streaming: Callable[..., Any]) -> None:
+async def test_gap_tells_watchers_to_load_anew(watching: Watching) -> None:
     """What is no longer kept cannot be replayed, so the state has to be asked for."""
-
-    async def talk(socket: ServerConnection) -> None:
-        await socket.send('{"gap": true, "oldest": 90}')
-        await socket.wait_closed()
-
-    async with streaming(talk) as address:
-        stream = EventStream(address)
-        async with stream.watch("c-1", after=1) as watch:
-            assert await watch.next(within_s=WITHIN_S) is StreamState.LIVE
-        await stream.close()
+    async with watching(saying('{"gap": true, "oldest": 90}'), after=1) as watch:
+        assert await watch.next(within_s=WITHIN_S) is StreamState.LIVE
 
 
 async def test_late_watch_hears_what_it_missed(
     streaming: Callable[..., Any], event: Callable[..., str]
 ) -> None:
     """A claim's first events may come before anybody watches it."""
-
-    async def talk(socket: ServerConnection) -> None:
-        await socket.send(event(1, claim_id="c-1"))
-        await socket.send(event(2, claim_id="c-2"))
-        await socket.wait_closed()
-
+    talk = saying(event(1, claim_id="c-1"), event(2, claim_id="c-2"))
     async with streaming(talk) as address:
         stream = EventStream(address)
         async with stream.watch("c-2", after=0) as first:
@@ -111,38 +115,30 @@ async def test_silent_manager_is_told_once() -> None:
     await stream.close()
 
 
-async def test_refused_token_ends_the_stream() -> None:
+async def test_refused_token_ends_the_stream(streaming: Callable[..., Any]) -> None:
     """Every watcher gets the reason instead of waiting for ever."""
 
     async def refuse(connection: ServerConnection, _request: object) -> Any:
         return connection.respond(403, "no")
 
-    from websockets.asyncio.server import serve  # noqa: PLC0415 - this test alone needs it
-
-    async with serve(_nothing, "127.0.0.1", 0, process_request=refuse) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        stream = EventStream(PoolAddress(url=f"http://127.0.0.1:{port}", token="t"))
+    async with streaming(saying(), process_request=refuse) as address:
+        stream = EventStream(address)
         async with stream.watch("c-1", after=0) as watch:
             with pytest.raises(NotAllowed):
                 await watch.next(within_s=WITHIN_S)
         await stream.close()
 
 
-async def test_manager_that_takes_and_closes_is_not_overrun(
-    streaming: Callable[..., Any],
-) -> None:
+async def test_manager_that_takes_and_closes_is_not_overrun(watching: Watching) -> None:
     """Each turn makes every watcher ask: the pauses grow."""
     began: list[float] = []
 
     async def talk(_socket: ServerConnection) -> None:
         began.append(asyncio.get_running_loop().time())
 
-    async with streaming(talk) as address:
-        stream = EventStream(address)
-        async with stream.watch("c-1", after=0) as watch:
-            while len(began) < 4:
-                assert await watch.next(within_s=WITHIN_S) is StreamState.LIVE
-        await stream.close()
+    async with watching(talk) as watch:
+        while len(began) < 4:
+            assert await watch.next(within_s=WITHIN_S) is StreamState.LIVE
     first, *_, last = (after - before for before, after in pairwise(began))
     assert 0.04 < first < last
 
@@ -193,7 +189,3 @@ async def _next_seq(watch: Watch) -> int:
     while not isinstance(notice := await watch.next(within_s=WITHIN_S), EventView):
         assert notice is not None, "no event came in time"
     return notice.seq
-
-
-async def _nothing(_socket: ServerConnection) -> None:
-    """Never reached."""
