@@ -28,6 +28,7 @@ class PoolAddress:
     Attributes:
         ca: Path of a private authority's certificates; "" trusts the system's.
         manager_pid: The embedded manager's process, else None.
+        manager_started: When that process started, which tells it from a later one of its number.
 
     Raises:
         BadRequest: If the URL is none, or would carry the token over a network in the clear, or
@@ -39,6 +40,7 @@ class PoolAddress:
     source: Source = Source.ENVIRONMENT
     ca: str = ""
     manager_pid: int | None = None
+    manager_started: int | None = None
 
     def __post_init__(self) -> None:
         parts = _parts(self.url)

@@ -68,6 +68,7 @@ def from_runtime_file(path: Path) -> PoolAddress | None:
                 token=said.token,
                 source=Source.RUNTIME_FILE,
                 manager_pid=said.manager_pid,
+                manager_started=said.manager_started,
             )
     return None
 

@@ -27,6 +27,7 @@ from .manager_process import (
     health_of,
     spawn,
 )
+from .this_host import started_at
 
 if TYPE_CHECKING:
     import subprocess
@@ -71,11 +72,12 @@ def _wait_for_answer(address: PoolAddress, plan: EmbeddedPlan) -> PoolAddress:
 
 def _start(plan: EmbeddedPlan) -> PoolAddress:
     manager = spawn(plan)
+    started = started_at(manager.pid)
     try:
         return _wait_until_up(plan, manager)
     except BaseException:
         # Also after Ctrl-C: nobody would know of it.
-        end(manager.pid, _STOP_WITHIN_S)
+        end(manager.pid, started, _STOP_WITHIN_S)
         raise
 
 
@@ -163,7 +165,7 @@ class EmbeddedPool:
     def stop(self) -> None:
         """Ask the manager to end everything, and wait for it; in the end, kill it."""
         if self.address is not None and self.address.manager_pid is not None:
-            end(self.address.manager_pid, _STOP_WITHIN_S)
+            end(self.address.manager_pid, self.address.manager_started, _STOP_WITHIN_S)
 
     def _write_config(self) -> None:
         folder = self._plan.config_folder
@@ -185,17 +187,23 @@ class EmbeddedPool:
         self.stop()
 
 
-def end(pid: int, within_s: float) -> None:
-    """End a manager, first by asking."""
-    _signal(pid, signal.SIGTERM)
+def end(pid: int, started: int | None, within_s: float) -> None:
+    """End the manager of this number that started then, first by asking."""
     deadline = time.monotonic() + within_s
-    while is_alive(pid):
+    _signal(pid, started, signal.SIGTERM)
+    while _is_it(pid, started):
         if time.monotonic() > deadline:
-            _signal(pid, signal.SIGKILL)
+            _signal(pid, started, signal.SIGKILL)
             return
         time.sleep(_LOOK_EVERY_S)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+def _signal(pid: int, started: int | None, number: signal.Signals) -> None:
+    # It may have ended long ago, and its number be a stranger's by now.
+    if _is_it(pid, started):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _is_it(pid: int, started: int | None) -> bool:
+    return started is not None and started_at(pid) == started

@@ -13,9 +13,11 @@ import psutil
 import pytest
 
 from jupyter_gpupool.client import manager_process
+from jupyter_gpupool.client.address import PoolAddress
 from jupyter_gpupool.client.discovery import from_runtime_file, is_alive
 from jupyter_gpupool.client.embedded import EmbeddedPool, end, find_or_start
 from jupyter_gpupool.client.manager_process import EmbeddedPlan, Health, health_of
+from jupyter_gpupool.client.this_host import started_at
 from jupyter_gpupool.pool.errors import Unavailable
 
 pytestmark = pytest.mark.e2e
@@ -36,9 +38,13 @@ def plan(tmp_path: Path) -> Iterator[EmbeddedPlan]:
     options = (*folders, "--stop-all-on-exit", "--simulated=1")
     plan = EmbeddedPlan(runtime_file=tmp_path / "run" / "gpupool.json", options=options)
     yield plan
-    address = from_runtime_file(plan.runtime_file)
-    if address is not None and address.manager_pid is not None:
-        end(address.manager_pid, 30)
+    if (address := from_runtime_file(plan.runtime_file)) is not None:
+        _end(address)
+
+
+def _end(address: PoolAddress) -> None:
+    assert address.manager_pid is not None
+    end(address.manager_pid, address.manager_started, 30)
 
 
 def test_many_first_uses_start_one_manager(plan: EmbeddedPlan) -> None:
@@ -65,10 +71,19 @@ def test_dead_manager_is_started_again(plan: EmbeddedPlan) -> None:
     second = find_or_start(plan)
     assert second.manager_pid != first.manager_pid
     assert health_of(second) is Health.WELL
-    assert second.manager_pid is not None
-    end(second.manager_pid, 30)
+    _end(second)
     # Not even the agent that the first one had started, but not yet written down.
     assert [p for p in psutil.process_iter(["cmdline"]) if _is_agent_of(plan, p)] == []
+
+
+def test_stranger_with_a_dead_managers_number_is_left_alone() -> None:
+    """Numbers of processes come back."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        started = started_at(stranger.pid)
+        assert started is not None
+        end(stranger.pid, started - 1, 0)
+        stranger.communicate(b"\n", timeout=30)
+    assert stranger.returncode == 0
 
 
 def _is_agent_of(plan: EmbeddedPlan, process: psutil.Process) -> bool:
