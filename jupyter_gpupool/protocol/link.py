@@ -122,8 +122,8 @@ class Refused(Message):
 
 MOST_LOG_LINES = 1000
 """Of one process, in one answer."""
-MOST_LOGS = 100
-"""Of one claim on one host, in one answer."""
+MOST_LOG_CHARACTERS = 1_000_000
+"""Of one answer: a larger message would end the link. Older lines are left out first."""
 
 
 class LogQuery(Message):
@@ -131,20 +131,20 @@ class LogQuery(Message):
 
     Attributes:
         id: Stands in the answer again.
-        processes: "scheduler" or leases' ids, of this claim; empty is all that the host keeps of
-            it, the youngest `MOST_LOGS`. Those of which it keeps nothing are left out.
-        lines: How many of the last lines of each, at most `MOST_LOG_LINES`.
+        processes: "scheduler" or leases' ids, of this claim, whether they run or have ended. Those
+            of which the host keeps nothing are left out of the answer.
+        lines: How many of the last lines of each.
     """
 
     type: Literal["log-query"] = "log-query"
     id: int
     claim_id: ClaimId = Field(pattern=_NAME)
-    processes: tuple[Annotated[str, Field(pattern=_NAME)], ...] = ()
+    processes: tuple[Annotated[str, Field(pattern=_NAME)], ...]
     lines: int = Field(ge=1, le=MOST_LOG_LINES)
 
 
 class LogAnswer(Message):
-    """Agent → manager: the last lines that were asked for, of what is kept."""
+    """Agent → manager: the last lines that were asked for, `MOST_LOG_CHARACTERS` in all."""
 
     type: Literal["log-answer"] = "log-answer"
     id: int
