@@ -4,15 +4,18 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
-from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.api import ClaimView, LeaseView
 
 DEVICES = 8
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +66,45 @@ def wait_for_devices(pool: Pool, within_s: float = 30) -> None:
     while not pool.background.run(lambda _say: pool.client.status()).devices:
         assert time.monotonic() < deadline, f"no device joined in {within_s} s: {sys.argv}"
         time.sleep(0.05)
+
+
+@pytest.fixture
+def a_view() -> Callable[..., ClaimView]:
+    """Build a claim as the manager shows it; a running one unless said otherwise."""
+
+    def build(**changes: Any) -> ClaimView:
+        return ClaimView.model_validate(
+            {
+                **dict.fromkeys(("id", "name", "owner", "reason"), "mine"),
+                **dict.fromkeys(("phase_since", "created_at", "started_at"), NOON),
+                "model": "",
+                "phase": "running",
+                "priority": "interactive",
+                "workers": {"min": 1, "max": 1},
+                "seq": 1,
+                **changes,
+            }
+        )
+
+    return build
+
+
+@pytest.fixture
+def a_lease() -> Callable[..., LeaseView]:
+    """Build a lease on a host; its worker runs unless said otherwise."""
+
+    def build(host: str, **changes: Any) -> LeaseView:
+        return LeaseView.model_validate(
+            {
+                **dict.fromkeys(("id", "reason"), "l-1"),
+                **dict.fromkeys(("host", "host_id"), host),
+                "device": "GPU-0001",
+                "model": "A100",
+                "phase": "running",
+                "granted_at": NOON,
+                "restarts": 0,
+                **changes,
+            }
+        )
+
+    return build

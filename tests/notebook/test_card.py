@@ -1,0 +1,103 @@
+"""A claim as text and HTML: the words, the order, and nothing that looks live."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from jupyter_gpupool.notebook.card import CardState, card_html, card_state, card_text
+from jupyter_gpupool.notebook.moments import clock, ordinal, shape
+from jupyter_gpupool.pool.claim import Phase, Warning_
+from jupyter_gpupool.pool.claim_events import EndKind
+from jupyter_gpupool.protocol.api import ClaimView, WaitView
+
+NOW = datetime(2026, 11, 30, 14, 16, tzinfo=UTC)
+View = Callable[..., ClaimView]
+
+
+def test_running_claim_is_told_in_two_lines(a_view: View, a_lease: Callable[..., object]) -> None:
+    """Workers that are there of those wanted, and where they are."""
+    view = a_view(
+        name="segment-cells",
+        workers={"min": 1, "max": 4},
+        leases=[a_lease("gpu-03"), a_lease("gpu-03"), a_lease("gpu-04")],
+    )
+    assert card_text(view, NOW) == (
+        "gpupool claim segment-cells: running, 3 of 4 workers\n"
+        "3 × A100 on gpu-03, gpu-04 · as of 14:16"
+    )
+
+
+def test_waiting_claim_tells_its_place_and_the_reason(a_view: View) -> None:
+    """What it waits for, and what binds it."""
+    wait = WaitView(place=2, reason="All 8 H100 are in use.")
+    view = a_view(phase="pending", model="H100", workers={"min": 4, "max": 4}, wait=wait)
+    assert card_text(view, NOW) == (
+        "gpupool claim mine: waiting for 4 × H100, 2nd in line\nAll 8 H100 are in use · as of 14:16"
+    )
+
+
+def test_warning_stands_before_everything_else(
+    a_view: View, a_lease: Callable[..., object]
+) -> None:
+    """When the devices go back, and why."""
+    warning = Warning_(rule="idle", deadline=NOW + timedelta(minutes=4), reason="No tasks.")
+    view = a_view(warning=warning, leases=[a_lease("gpu-05")])
+    assert card_text(view, NOW).splitlines()[1] == "Goes back 14:20: No tasks."
+    assert card_html(view, NOW).index("Goes back 14:20") < card_html(view, NOW).index("gpu-05")
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_ended_claim_says_how_and_when(a_view: View, kind: EndKind) -> None:
+    """Not just that it is over."""
+    view = a_view(phase="ended", end=kind, reason="It had to be.")
+    assert card_text(view, NOW).startswith(f"gpupool claim mine: {kind} 12:00")
+    assert "It had to be" in card_html(view, NOW)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_has_a_card(a_view: View, phase: Phase) -> None:
+    """Even one whose claim knows nothing else yet."""
+    view = a_view(phase=phase, reason="So it is.")
+    assert card_state(view) in CardState
+    assert "as of 14:16" in card_text(view, NOW)
+    assert "As of 14:16" in card_html(view, NOW)
+
+
+def test_nothing_of_a_claim_becomes_markup(a_view: View, a_lease: Callable[..., object]) -> None:
+    """Names, hosts and reasons are others' text."""
+    evil = '"><script>alert(1)</script>'
+    warning = Warning_(rule=evil, deadline=NOW, reason=evil)
+    view = a_view(name=evil, reason=evil, warning=warning, leases=[a_lease(evil)])
+    assert "<script" not in card_html(view, NOW)
+    assert "<script" not in card_html(a_view(name=evil, reason=evil, phase="pending"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [
+        (NOW + timedelta(minutes=4), "14:20"),
+        (NOW + timedelta(days=3), "Thu 14:16"),
+        (NOW + timedelta(days=24), "2026-12-24 14:16"),
+        (NOW - timedelta(days=1), "Sun 14:16"),
+    ],
+)
+def test_moment_is_as_short_as_it_can_be(moment: datetime, told: str) -> None:
+    """The day only when it is another one."""
+    assert clock(moment, NOW) == told
+
+
+def test_places_are_ordinals() -> None:
+    """As people say them."""
+    told = " ".join(ordinal(number) for number in (1, 2, 3, 4, 11, 12, 13, 21, 101, 112))
+    assert told == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 112th"
+
+
+def test_shape_is_what_it_has_or_else_what_it_wants(
+    a_view: View, a_lease: Callable[..., object]
+) -> None:
+    """Mixed models are told apart."""
+    assert shape(a_view(workers={"min": 1, "max": 4})) == "1 to 4 devices"
+    assert shape(a_view(model="H100", workers={"min": 2, "max": 2})) == "2 × H100"
+    mixed = [a_lease("a"), a_lease("b", model="NVIDIA L40S")]
+    assert shape(a_view(leases=mixed)) == "1 × A100, 1 × L40S"
