@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 
-from .claim_folders import last_lines
 from .devices.lock import DeviceHeldElsewhere
 from .endings import Circumstances, after_failed_start, after_own_end
 from .keys import ProcessKey
+from .log_ends import last_lines
 from .parts import Parts
 from .process_watch import Ended
 from .reconcile import Action, GiveUp, MarkRetired, Start, Stop, Tell
@@ -215,7 +215,7 @@ class CarryOut:
         return Circumstances(
             retires=process is not None and process.retires,
             scheduler_failed=scheduler is not None and scheduler.stage is Stage.FAILED,
-            last_lines=last_lines(self._parts.folder, key),
+            last_lines=last_lines(self._parts.folder.log(key)),
             now_s=time.monotonic(),
         )
 

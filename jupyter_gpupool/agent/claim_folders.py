@@ -1,4 +1,4 @@
-"""A claim's working folder and logs on this host: made, read from, kept small, removed.
+"""A claim's working folder and logs on this host: made, kept small, removed.
 
 Called by `starting`, `carry_out` and `housekeeping`. The working folder is its user's.
 Logs are the agent's: a process gets its log as an open descriptor, never as a path, so no symbolic
@@ -15,14 +15,12 @@ from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.ids import ClaimId
 
 from .keys import ProcessKey
+from .log_ends import tail
 from .state_folder import StateFolder
 
 LOGS_KEPT_S = 7 * 86400.0
 LARGEST_LOG_BYTES = 50 * 2**20
 _KEPT_OF_LARGE_LOG_BYTES = 2**20
-_LAST_LINES = 10
-_TAIL_BYTES = 8192
-_LINE_LENGTH = 400
 _GONE = ".gone-"
 
 
@@ -63,16 +61,6 @@ def open_log(folder: StateFolder, key: ProcessKey) -> int:
             f"The log {path} cannot be opened: {error.strerror}.",
             hint="Look after the agent's state folder.",
         ) from error
-
-
-def last_lines(folder: StateFolder, key: ProcessKey) -> str:
-    """The end of a process's log on one line, for a reason; "" if it said nothing."""
-    try:
-        tail = _tail(folder.log(key), _TAIL_BYTES)
-    except OSError:
-        return ""
-    lines = [_plain(line) for line in tail.decode(errors="replace").splitlines()]
-    return " | ".join(line for line in lines[-_LAST_LINES:] if line)
 
 
 def set_aside_working_folders(folder: StateFolder, *, keep: Collection[ClaimId]) -> list[Path]:
@@ -125,22 +113,12 @@ def _size(log: Path) -> int:
 
 def _cut(log: Path) -> None:
     """Keep the end alone. Its writer appends, so it goes on behind what is kept."""
-    tail = _tail(log, _KEPT_OF_LARGE_LOG_BYTES)
+    kept = tail(log, _KEPT_OF_LARGE_LOG_BYTES)
     with log.open("r+b") as file:
         file.truncate(0)
-        file.write(tail)
-
-
-def _tail(path: Path, most_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - most_bytes))
-        return file.read(most_bytes)
+        file.write(kept)
 
 
 def _age_s(folder: Path) -> float:
     newest = max((log.stat().st_mtime for log in folder.iterdir()), default=folder.stat().st_mtime)
     return time.time() - newest
-
-
-def _plain(line: str) -> str:
-    return "".join(letter for letter in line if letter.isprintable())[:_LINE_LENGTH].strip()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jupyter_gpupool.pool.errors import Unavailable
 
-_LAST_LINES = 10
-_LAST_BYTES = 8192
+from .log_ends import last_lines
+
 _MOST_LOG_BYTES = 1024 * 1024
 
 
@@ -40,15 +40,7 @@ class LogSince:
 
     def last_lines(self) -> str:
         """Its end on one line, for a reason; "" if there is nothing."""
-        try:
-            with self.path.open("rb") as file:
-                end = file.seek(0, os.SEEK_END)
-                file.seek(max(self.start, end - _LAST_BYTES))
-                text = file.read().decode(errors="replace")
-        except OSError:
-            return ""
-        lines = [line.strip() for line in text.splitlines()]
-        return " | ".join(line for line in lines[-_LAST_LINES:] if line)
+        return last_lines(self.path, since=self.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from jupyter_gpupool.agent.claim_folders import (
     LARGEST_LOG_BYTES,
     LOGS_KEPT_S,
     cut_large,
-    last_lines,
     make_working_folder,
     open_log,
     remove_folders,
@@ -67,20 +66,7 @@ def test_log_is_appended_to(folder) -> None:
     """A worker that is forked again goes on in the same log."""
     write_log(folder, "one\n")
     write_log(folder, "two\n")
-    assert last_lines(folder, KEY) == "one | two"
-
-
-def test_last_lines_are_few_short_and_printable(folder) -> None:
-    """They end in a sentence for a user."""
-    write_log(folder, "".join(f"{n}\x1b[31m{'x' * 1000}\n" for n in range(50)))
-    lines = last_lines(folder, KEY).split(" | ")
-    assert len(lines) <= 10
-    assert all(len(line) <= 400 and line.isprintable() for line in lines)
-
-
-def test_no_log_has_no_last_lines(folder) -> None:
-    """A process may die before it says a word."""
-    assert last_lines(folder, KEY) == ""
+    assert folder.log(KEY).read_text() == "one\ntwo\n"
 
 
 def test_folder_of_a_claim_that_is_over_goes(folder) -> None:
