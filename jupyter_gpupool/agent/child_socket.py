@@ -39,7 +39,6 @@ class ChildSocket:
         admit: Whether that hello may come from that (pid, uid).
         heard: Called with each state of an admitted child.
         lock_returned: Called with a worker's device lock, a descriptor that is then the callee's.
-        gone: Called when an admitted child has hung up and has no newer connection.
     """
 
     def __init__(
@@ -49,13 +48,11 @@ class ChildSocket:
         admit: Callable[[Hello, int, int], bool],
         heard: Callable[[Hello, SchedulerState | WorkerState], None],
         lock_returned: Callable[[Hello, int], None],
-        gone: Callable[[Hello], None],
     ) -> None:
         self._path = path
         self._admit = admit
         self._heard = heard
         self._lock_returned = lock_returned
-        self._gone = gone
         self._orders: dict[Key, Orders] = {}
         self._members: dict[Key, ChildConnection] = {}
         self._strangers: dict[ChildConnection, asyncio.TimerHandle] = {}
@@ -170,7 +167,6 @@ class ChildSocket:
         hello = connection.hello
         if hello is not None and self._members.get(_key(hello)) is connection:
             del self._members[_key(hello)]
-            self._gone(hello)
 
 
 def _key(hello: Hello) -> Key:

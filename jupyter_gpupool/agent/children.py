@@ -50,7 +50,6 @@ class Children:
             admit=self.admit,
             heard=self.hear,
             lock_returned=self.take_lock_back,
-            gone=lambda _: None,
         )
 
     async def wait_for_all(self, within_s: float) -> None:

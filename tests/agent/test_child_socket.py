@@ -43,7 +43,6 @@ class Agent:
             admit=self._admit,
             heard=lambda hello, state: self._note("heard", state),
             lock_returned=lambda hello, fd: self._note("lock", fd),
-            gone=lambda hello: self._note("gone", hello),
         )
 
     def _admit(self, hello, pid, uid):
@@ -175,24 +174,16 @@ async def test_lock_comes_back_with_hello(agent, tmp_path):
         os.close(fd)
 
 
-async def test_child_that_hangs_up_is_gone(agent, connect):
-    """The agent is told once a child has no connection."""
-    child = await connect()
-    child.say(WORKER)
-    await child.hear()
-    child.writer.close()
-    assert await agent.next("gone") == WORKER
-
-
 async def test_newer_connection_replaces_the_older(agent, connect):
-    """A child that reconnects before its old connection is seen to end is not gone."""
+    """A child that reconnects before its old connection is seen to end goes on hearing orders."""
     older, newer = await connect(), await connect()
     older.say(WORKER)
     await older.hear()
     newer.say(WORKER)
     await newer.hear()
     assert await older.is_turned_away()
-    assert ("gone", WORKER) not in agent.said
+    agent.socket.order(Role.WORKER, "claim", "lease", Orders(scheduler_address="tls://h:1"))
+    assert await newer.hear() == Orders(scheduler_address="tls://h:1")
 
 
 async def test_child_that_is_not_admitted_is_turned_away(agent, connect):

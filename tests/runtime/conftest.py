@@ -117,7 +117,6 @@ class Host:
         self.pids: dict[str, int] = {}
         self.locks: dict[str, int] = {}
         self.hellos: list[Hello] = []
-        self.gone: list[Hello] = []
         self.is_admitting = True
         self._changed = asyncio.Event()
         self.zygotes = Zygotes(
@@ -135,7 +134,6 @@ class Host:
             admit=self._admit,
             heard=self._note_state,
             lock_returned=self._note_lock,
-            gone=self._note_gone,
         )
 
     def a_claim(self) -> Claim:
@@ -305,10 +303,6 @@ class Host:
         if older is not None:
             os.close(older)
         self.locks[hello.lease_id] = descriptor
-        self._changed.set()
-
-    def _note_gone(self, hello: Hello) -> None:
-        self.gone.append(hello)
         self._changed.set()
 
     def _note_end(self, pid: int, status: int) -> None:
