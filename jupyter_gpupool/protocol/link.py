@@ -71,7 +71,9 @@ class WantedClaim(Message):
     Attributes:
         start: Which try this is. Processes of an earlier start are stopped, not adopted.
         os_user: Whose processes they are; None is the agent's own user.
-        environment: Name of a Python environment of the host; "" is its default.
+        environment: Name of a Python environment of the host; "" is its default, and
+            `OWN_ENVIRONMENT` the one that `interpreter` leads to.
+        interpreter: Path of the Python of the kernel that asked; "" if it does not matter.
         scheduler_address: None until the scheduler listens; an agent that has the claim's
             scheduler itself need not wait for it.
     """
@@ -81,6 +83,7 @@ class WantedClaim(Message):
     owner: UserName
     os_user: str | None
     environment: str
+    interpreter: str = ""
     options: WorkerOptions
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     scheduler: WantedScheduler | None = None
@@ -208,12 +211,29 @@ class DeviceReport(Message):
     sample: DeviceSample | None = None
 
 
+class EnvironmentReport(Message):
+    """A Python environment that the host offers.
+
+    Attributes:
+        versions: Of "python" and of packages that are installed there; empty until it is known.
+        problem: Why nothing can run in it, else "".
+        is_warm: A process in it starts at once; else its first one takes seconds.
+    """
+
+    name: str
+    versions: dict[str, str] = Field(default_factory=dict)
+    problem: str = ""
+    is_warm: bool = False
+
+
 class HostReport(Message):
     """Agent → manager: everything that is. The first one on a connection joins the host.
 
     Attributes:
         generation: The last `Desired` that was made so; 0 before the first on this connection.
         environments: Names of the Python environments it offers; the first is the default.
+        environment_reports: More about each of them.
+        kernel_environments: Whether a claim may run in the environment of the kernel that asked.
         problem: One sentence when the host cannot work as it should, else "".
         can_start: Whether it can start processes now; if not, `problem` says why.
     """
@@ -231,6 +251,8 @@ class HostReport(Message):
     memory_bytes: int
     labels: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
+    environment_reports: tuple[EnvironmentReport, ...] = ()
+    kernel_environments: bool = False
     devices: tuple[DeviceReport, ...] = ()
     schedulers: tuple[SchedulerReport, ...] = ()
     workers: tuple[WorkerReport, ...] = ()
