@@ -8,6 +8,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
@@ -28,6 +29,19 @@ _KEEP_OPEN_S = 60.0
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 _UNAVAILABLE = 503
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer as the manager gave it, for whoever passes it on.
+
+    Attributes:
+        headers: All of them, names in lower case.
+    """
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Http:
@@ -82,23 +96,46 @@ class Http:
             PoolError: What the manager said, or Unavailable if it said nothing in time; that is
                 Unanswered if it may have carried the request out.
         """
-        request = self._request(method, path, body=body, params=params, key=key)
+        content = None if body is None else written(body)
+        request = self._request(method, path, content=content, params=params, key=key)
+        response = await self._persist(request, patience_s)
+        if response.is_success:
+            return response.content
+        raise error_from(response.status_code, response.content, self.address.base)
+
+    async def relay(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        key: str | None = None,
+    ) -> Reply:
+        """Send somebody else's request as it is, and return whatever is answered.
+
+        Raises:
+            Unavailable: If nothing is; Unanswered if it may have been carried out.
+        """
+        request = self._request(method, path, content=content, params=params, key=key)
+        response = await self._persist(request, PATIENCE_S)
+        return Reply(response.status_code, response.content, dict(response.headers))
+
+    async def _persist(self, request: "httpx.Request", patience_s: float) -> "httpx.Response":
+        """The answer to a request, which is sent again while there is none, or a 503."""
         give_up = time.monotonic() + patience_s
         latest = give_up + _ANSWER_WITHIN_S
         pause_s = _FIRST_PAUSE_S
         unanswered: Unanswered | None = None
         while True:
             asked = time.monotonic()
-            answer = await self._try(request)
-            if isinstance(answer, bytes):
-                return answer
-            error, again = answer
-            if isinstance(error, Cut):
+            answer, again = await self._try(request)
+            if isinstance(answer, Cut):
                 give_up = min(give_up + time.monotonic() - asked, latest)
             # A later try that was never sent does not undo an earlier one that was.
-            unanswered = error if isinstance(error, Unanswered) else unanswered
+            unanswered = answer if isinstance(answer, Unanswered) else unanswered
             if not again or time.monotonic() + pause_s > give_up:
-                raise unanswered if again and unanswered is not None else error
+                return _last(answer, unanswered if again else None)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -111,14 +148,12 @@ class Http:
         method: str,
         path: str,
         *,
-        body: Body | None,
+        content: bytes | None,
         params: Mapping[str, Any] | None,
         key: str | None,
     ) -> "httpx.Request":
         headers = {IDEMPOTENCY_KEY: key or new_key()} if method == "POST" else {}
-        content = None
-        if body is not None:
-            content = written(body)
+        if content is not None:
             headers["Content-Type"] = "application/json"
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
@@ -130,8 +165,8 @@ class Http:
                 "What is asked for holds characters that are no text.", hint="Write it anew."
             ) from error
 
-    async def _try(self, request: "httpx.Request") -> bytes | tuple[PoolError, bool]:
-        """One try: the success's body, or the error and whether another try may help."""
+    async def _try(self, request: "httpx.Request") -> "tuple[httpx.Response | PoolError, bool]":
+        """One try: the answer, or why there is none; and whether another try may help."""
         try:
             response = await self._client.send(request)
         except self._failures as error:
@@ -139,15 +174,21 @@ class Http:
                 return unverified(self.address.base, unproven), False
             why = str(error) or type(error).__name__
             return unreachable(self.address.base, why.rstrip("."), self._kind_of(error)), True
-        if response.is_success:
-            return response.content
-        error_here = error_from(response.status_code, response.content, self.address.base)
-        return error_here, response.status_code == _UNAVAILABLE
+        return response, response.status_code == _UNAVAILABLE
 
     def _kind_of(self, failure: "httpx.RequestError") -> type[Unavailable]:
         if isinstance(failure, self._never_sent):
             return Unavailable
         return Unanswered if isinstance(failure, self._too_slow) else Cut
+
+
+def _last(answer: "httpx.Response | PoolError", unanswered: Unanswered | None) -> "httpx.Response":
+    """The answer that a request is left with, or its error."""
+    if unanswered is not None:
+        raise unanswered
+    if isinstance(answer, PoolError):
+        raise answer
+    return answer
 
 
 def new_key() -> str:

@@ -5,7 +5,7 @@ docs/architecture.md.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
@@ -39,7 +39,7 @@ from jupyter_gpupool.protocol.using import (
 
 from .address import PoolAddress
 from .bodies import make
-from .http import PATIENCE_S, Http
+from .http import PATIENCE_S, Http, Reply
 
 if TYPE_CHECKING:
     import httpx
@@ -207,6 +207,18 @@ class PoolClient:
     async def revoke_token(self, token_id: str) -> None:
         """Make a token worthless, at once."""
         await self._http.send("DELETE", f"/tokens/{_quoted(token_id)}")
+
+    async def relay(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        key: str | None = None,
+    ) -> Reply:
+        """Pass somebody else's request on, and bring back whatever is answered to it."""
+        return await self._http.relay(method, path, content=content, params=params, key=key)
 
     async def close(self) -> None:
         """Close the connection."""
