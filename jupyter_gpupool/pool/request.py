@@ -183,6 +183,9 @@ class ClaimRequest:
         expected: How long it will be used; advisory.
         time_limit: When it ends by itself; enforced. None is the pool's longest life.
         env: Variables set in its workers. Secret: never logged, stored encrypted.
+        kernel_versions: Of "python" and of packages of the kernel that asks, by name; those it
+            does not name are unknown.
+        kernel_interpreter: Path of that kernel's Python; "" if unknown.
 
     Raises:
         BadRequest: If a term makes no sense; `field` names it.
@@ -201,6 +204,8 @@ class ClaimRequest:
     near: str = ""
     options: WorkerOptions = field(default_factory=WorkerOptions)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kernel_versions: tuple[tuple[str, str], ...] = ()
+    kernel_interpreter: str = ""
 
     def __post_init__(self) -> None:
         for field_name in ("name", "model", "queue", "environment", "near"):

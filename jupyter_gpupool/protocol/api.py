@@ -92,6 +92,7 @@ class ClaimBody(Body):
                 hint=f"Keep them within {_MOST_ENV} characters; put more into a file.",
             )
         options = {name: getattr(self, name) for name in _OPTION_FIELDS}
+        kernel = self.used_from or UsedFrom()
         return ClaimRequest(
             workers=WorkerBounds(self.workers.min, self.workers.max),
             name=self.name,
@@ -105,6 +106,8 @@ class ClaimBody(Body):
             deadline=self.deadline,
             near=self.near,
             env=self.env,
+            kernel_versions=tuple(sorted(kernel.versions.items())),
+            kernel_interpreter=kernel.interpreter,
             options=WorkerOptions(
                 memory_limit_bytes=parse_bytes(self.memory, field="memory")
                 if self.memory
