@@ -15,6 +15,7 @@ from .claim_events import ClaimEvent, EndKind
 from .errors import Conflict
 from .event import EventKind
 from .ids import ClaimId, HostId, UserName
+from .kernel import Kernel
 from .request import ClaimRequest, WorkerBounds
 from .units import plural
 
@@ -78,7 +79,9 @@ class Claim:
         wanted_since: When it last asked for what it has not yet: its place in line.
         failed_starts: Starts that came to nothing since it last ran.
         expires_at: When it ends by itself; set on the first grant.
+        kept_until: Nothing takes it as idle before: its user has said so.
         end: How it ended or is ending, else None.
+        kernels: The Python processes that use it.
         story: Its last arrows, oldest first.
     """
 
@@ -96,7 +99,9 @@ class Claim:
     started_at: datetime | None = None
     expires_at: datetime | None = None
     warning: Warning_ | None = None
+    kept_until: datetime | None = None
     end: EndKind | None = None
+    kernels: tuple[Kernel, ...] = ()
     story: tuple[StoryLine, ...] = ()
 
     @property
@@ -274,6 +279,13 @@ def running_cleared(claim: Claim, event: happened.WarningCleared, now: datetime)
     return _changed(replace(_to(claim, claim.phase, event, now), warning=None), event)
 
 
+def any_kept(claim: Claim, event: happened.Kept, now: datetime) -> Step:
+    """Its user wants it kept for a while, or no longer."""
+    until = None if event.duration is None else now + event.duration
+    after = replace(_to(claim, claim.phase, event, now), kept_until=until)
+    return Step(claim=after, kind=EventKind.CLAIM_KEPT, reason=event.reason)
+
+
 def running_to_hibernating(claim: Claim, event: happened.HibernateAsked, now: datetime) -> Step:
     """Its results are on their way to safety."""
     after = replace(_to(claim, Phase.HIBERNATING, event, now), warning=None)
@@ -301,7 +313,8 @@ def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datet
 
 def any_to_ending(claim: Claim, event: happened.EndAsked, now: datetime) -> Step:
     """It is over; what it holds goes back."""
-    after = replace(_to(claim, Phase.ENDING, event, now), end=event.kind, warning=None)
+    over = _to(claim, Phase.ENDING, event, now)
+    after = replace(over, end=event.kind, warning=None, kept_until=None)
     return Step(
         claim=after,
         kind=EventKind.CLAIM_ENDING,
@@ -342,6 +355,7 @@ def _arrow(kind: type[_E], function: Callable[[Claim, _E, datetime], Step]) -> A
 
 
 _LIVE = tuple(phase for phase in Phase if phase not in (Phase.ENDING, Phase.ENDED))
+_KEEPABLE = (Phase.STARTING, Phase.RUNNING)
 _SCALABLE = (Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.RESUMING)
 
 ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
@@ -363,5 +377,6 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     (Phase.HIBERNATED, happened.ResumeAsked): _arrow(happened.ResumeAsked, hibernated_to_resuming),
     (Phase.ENDING, happened.AllFreed): _arrow(happened.AllFreed, ending_to_ended),
     **{(phase, happened.Rescaled): _arrow(happened.Rescaled, any_rescaled) for phase in _SCALABLE},
+    **{(phase, happened.Kept): _arrow(happened.Kept, any_kept) for phase in _KEEPABLE},
     **{(phase, happened.EndAsked): _arrow(happened.EndAsked, any_to_ending) for phase in _LIVE},
 }

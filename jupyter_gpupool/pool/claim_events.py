@@ -84,6 +84,13 @@ class WarningCleared(ClaimEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept(ClaimEvent):
+    """Its user does not want it taken as idle for this long; None takes that back."""
+
+    duration: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HibernateAsked(ClaimEvent):
     """Its devices go back, its results stay."""
 

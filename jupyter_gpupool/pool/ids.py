@@ -10,4 +10,6 @@ LeaseId = NewType("LeaseId", str)
 HostId = NewType("HostId", str)
 DeviceUuid = NewType("DeviceUuid", str)
 """As NVML says it: "GPU-…" or "MIG-…"; a simulated device is "SIM-…"."""
+KernelId = NewType("KernelId", str)
+"""As Jupyter calls a kernel, or what a script made up for itself."""
 UserName = NewType("UserName", str)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
 
-from .snapshot import FreeDevice, Snapshot, Terms, Want
+from .snapshot import FreeDevice, Obstacle, Snapshot, Terms, Want
 
 
 class Line:
@@ -17,6 +17,8 @@ class Line:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._capacity = {d.uuid: (h.id, d) for h in snapshot.hosts for d in h.capacity}
+        self._obstacles = {uuid: o for h in snapshot.hosts for uuid, o in h.obstacles.items()}
+        self._hindered: dict[Terms, Mapping[Obstacle, int]] = {}
         self._accepted: dict[Terms, frozenset[DeviceUuid]] = {}
         self._waiting: Counter[Terms] = Counter()
         self._kept: frozenset[DeviceUuid] = frozenset()
@@ -31,6 +33,14 @@ class Line:
     def possible(self, want: Want) -> int:
         """How many devices of the pool fit its terms, free or not."""
         return len(self._accepts(want.terms))
+
+    def hindered(self, want: Want) -> Mapping[Obstacle, int]:
+        """How many of the devices that fit its terms are kept from everybody, and by what."""
+        if want.terms not in self._hindered:
+            mine = self._accepts(want.terms)
+            found = (o for uuid, o in self._obstacles.items() if uuid in mine)
+            self._hindered[want.terms] = Counter(found)
+        return self._hindered[want.terms]
 
     def ahead_of(self, want: Want) -> int:
         """How many of those who wait could use a device that `want` could use."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.units import format_bytes, plural
 
+from .explain import obstacles_in_words
 from .line import Line
 from .placement import Free, place, scheduler_host
 from .snapshot import FreeDevice, Grant, HostView, Placed, Plan, Snapshot, Wait, Want
@@ -75,7 +76,9 @@ def _wait(want: Want, got: int, left: Free, line: Line) -> Wait:
     fitting = sum(want.accepts(host, d) for host, devices in left.items() for d in devices)
     start = f"{plural(ahead, 'claim')} ahead; waiting" if ahead else "Waiting"
     what = f"{needed - (got or fitting)} of {_devices(want, needed)}"
-    return Wait(claim_id=want.claim_id, place=ahead + 1, reason=f"{start} for {what}.")
+    but = obstacles_in_words(line.hindered(want))
+    reason = f"{start} for {what}{'; ' if but else ''}{but}."
+    return Wait(claim_id=want.claim_id, place=ahead + 1, reason=reason)
 
 
 def _never(want: Want, possible: int) -> str:

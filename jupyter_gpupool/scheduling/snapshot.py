@@ -3,8 +3,10 @@
 Built by the manager from its books; built by tests from a line or two.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
@@ -19,6 +21,22 @@ class FreeDevice:
     memory_bytes: int
 
 
+class Obstacle(StrEnum):
+    """What keeps a device of the pool from being leased now."""
+
+    LEASED = "leased"
+    """A claim of this pool has it."""
+    FREEING = "freeing"
+    """Its last worker is still on it."""
+    ELSEWHERE = "elsewhere"
+    """Another pool on its host has it."""
+    FOREIGN = "foreign"
+    """Processes outside any claim use it."""
+    QUARANTINED = "quarantined"
+    HOST = "host"
+    """Its host can start nothing now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
     """A connected host as a pass sees it.
@@ -28,6 +46,7 @@ class HostView:
         schedulers: How many it holds.
         capacity: All its devices that are not lost, free or not: what could ever be granted.
         can_start: It can start processes now; else it gets none, whatever is free.
+        obstacles: What keeps those of `capacity` that are not free.
     """
 
     id: HostId
@@ -36,6 +55,7 @@ class HostView:
     free: tuple[FreeDevice, ...]
     capacity: tuple[FreeDevice, ...]
     can_start: bool = True
+    obstacles: Mapping[DeviceUuid, Obstacle] = field(default_factory=dict)
 
 
 class Terms(NamedTuple):

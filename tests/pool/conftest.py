@@ -50,6 +50,7 @@ def every_event() -> tuple[ClaimEvent, ...]:
         happened.Rescaled(reason="ann asks for 3 workers.", bounds=WorkerBounds(0, 3)),
         happened.Warned(reason="Idle for 30 min.", rule="idle", after=timedelta(minutes=5)),
         happened.WarningCleared(reason="Busy again."),
+        happened.Kept(reason="ann keeps it for 1 h.", duration=timedelta(hours=1)),
         happened.HibernateAsked(reason="ann asked."),
         happened.ResultsKept(reason="40 MiB kept."),
         happened.ResumeAsked(reason="ann asked."),

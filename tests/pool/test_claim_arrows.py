@@ -30,6 +30,8 @@ TABLE: dict[tuple[Phase, type[ClaimEvent]], Phase] = {
     (R, happened.WorkersChanged): R,
     (R, happened.Warned): R,
     (R, happened.WarningCleared): R,
+    (S, happened.Kept): S,
+    (R, happened.Kept): R,
     (R, happened.HibernateAsked): H,
     (H, happened.ResultsKept): HD,
     (HD, happened.ResumeAsked): RS,

@@ -46,6 +46,7 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
     st.builds(happened.Rescaled, reason=REASONS, bounds=BOUNDS),
     st.builds(happened.Warned, reason=REASONS, rule=st.just("idle"), after=DURATIONS),
     st.builds(happened.WarningCleared, reason=REASONS),
+    st.builds(happened.Kept, reason=REASONS, duration=st.none() | DURATIONS),
     st.builds(happened.HibernateAsked, reason=REASONS),
     st.builds(happened.ResultsKept, reason=REASONS),
     st.builds(happened.ResumeAsked, reason=REASONS),
@@ -100,7 +101,7 @@ class ClaimLife(RuleBasedStateMachine):
 
     def _check_what_is_told(self, before: Claim, taken: Step) -> None:
         assert taken.reason
-        assert taken.kind in (f"claim.{taken.claim.phase}", "claim.changed")
+        assert taken.kind in (f"claim.{taken.claim.phase}", "claim.changed", "claim.kept")
         assert before.phase is not Phase.ENDED
         lost_everything = taken.claim.phase in (Phase.PENDING, Phase.ENDING)
         if lost_everything and before.phase not in (Phase.PENDING, Phase.RESUMING, Phase.ENDING):

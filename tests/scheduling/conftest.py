@@ -6,14 +6,24 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
-from jupyter_gpupool.scheduling.snapshot import FreeDevice, HostView, Plan, Snapshot, Want
+from jupyter_gpupool.scheduling.snapshot import (
+    FreeDevice,
+    HostView,
+    Obstacle,
+    Plan,
+    Snapshot,
+    Want,
+)
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")
 def a_host() -> Callable[..., HostView]:
-    """Builds a host with devices named after it (`h1-0`, …), of which the first are free."""
+    """Builds a host with devices named after it (`h1-0`, …), of which the first are free.
+
+    `obstacles` are those of its devices from the last one on.
+    """
 
     def build(
         name: str,
@@ -25,6 +35,7 @@ def a_host() -> Callable[..., HostView]:
         durable: bool = False,
         schedulers: int = 0,
         can_start: bool = True,
+        obstacles: Sequence[Obstacle] = (),
     ) -> HostView:
         capacity = tuple(
             FreeDevice(uuid=DeviceUuid(f"{name}-{n}"), model=model, memory_bytes=memory_bytes)
@@ -37,6 +48,7 @@ def a_host() -> Callable[..., HostView]:
             free=capacity if free is None else capacity[:free],
             capacity=capacity,
             can_start=can_start,
+            obstacles=dict(zip((d.uuid for d in reversed(capacity)), obstacles, strict=False)),
         )
 
     return build

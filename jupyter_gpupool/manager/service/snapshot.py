@@ -5,13 +5,20 @@ with no worker of any claim, wanted or not, still on them.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jupyter_gpupool.pool.claim import WAITING, Phase
-from jupyter_gpupool.pool.device import Device, Health
+from jupyter_gpupool.pool.device import Device, DeviceState, Health
 from jupyter_gpupool.pool.host import DURABLE, Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
-from jupyter_gpupool.scheduling.snapshot import FreeDevice, HostView, Snapshot, Want
+from jupyter_gpupool.scheduling.snapshot import (
+    FreeDevice,
+    HostView,
+    Obstacle,
+    Snapshot,
+    Terms,
+    Want,
+)
 
 from .books import Books
 from .records import ClaimRecord
@@ -37,7 +44,13 @@ def free_devices(view: View) -> dict[HostId, tuple[Device, ...]]:
 
 def build(view: View, monotonic_s: float) -> Snapshot:
     """Everything a pass needs."""
-    return Snapshot(hosts=tuple(_hosts(view)), wants=tuple(_wants(view, monotonic_s)))
+    return Snapshot(hosts=tuple(seen_hosts(view)), wants=tuple(_wants(view, monotonic_s)))
+
+
+def terms_of(record: ClaimRecord) -> Terms:
+    """What a device must be for a claim."""
+    request = record.claim.request
+    return Terms(request.model.lower(), request.memory_bytes, record.avoid)
 
 
 def failures_in_window(view: View, record: ClaimRecord, monotonic_s: float) -> int:
@@ -64,7 +77,8 @@ def _offered(view: View, host: Host) -> Iterator[Device]:
     )
 
 
-def _hosts(view: View) -> Iterator[HostView]:
+def seen_hosts(view: View) -> Iterator[HostView]:
+    """The connected hosts, with what is free on them and what keeps the rest."""
     places = (record.claim.scheduler for record in view.placed())
     schedulers = Counter(place.host_id for place in places if place is not None)
     for host_id, free in free_devices(view).items():
@@ -76,7 +90,31 @@ def _hosts(view: View) -> Iterator[HostView]:
             free=tuple(map(_free, free)),
             capacity=tuple(_free(device) for device in host.devices if not _is_lost(host, device)),
             can_start=_can_start(view, host_id),
+            obstacles=_obstacles(view, host, free),
         )
+
+
+def _obstacles(view: View, host: Host, free: Sequence[Device]) -> dict[DeviceUuid, Obstacle]:
+    leased = {lease.device for lease in view.leases_on(host.id)}
+    states, is_free = dict(host.states), {device.uuid for device in free}
+    of_host = None if _can_start(view, host.id) else Obstacle.HOST
+    return {
+        device.uuid: Obstacle.LEASED
+        if device.uuid in leased
+        else of_host or _obstacle(states.get(device.uuid, DeviceState()))
+        for device in host.devices
+        if device.uuid not in is_free
+    }
+
+
+def _obstacle(state: DeviceState) -> Obstacle:
+    if state.held_elsewhere:
+        return Obstacle.ELSEWHERE
+    if state.health is not Health.HEALTHY:
+        return Obstacle.QUARANTINED
+    if any(not process.graphics_only for process in state.foreign):
+        return Obstacle.FOREIGN
+    return Obstacle.FREEING
 
 
 def _is_lost(host: Host, device: Device) -> bool:
@@ -111,15 +149,15 @@ def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
 
 
 def _want(record: ClaimRecord, minimum: int, maximum: int) -> Want:
-    claim = record.claim
+    claim, terms = record.claim, terms_of(record)
     return Want(
         claim_id=claim.id,
         owner=claim.owner,
         since=claim.wanted_since,
         minimum=minimum,
         maximum=maximum,
-        model=claim.request.model.lower(),
-        gpu_memory_bytes=claim.request.memory_bytes,
+        model=terms.model,
+        gpu_memory_bytes=terms.gpu_memory_bytes,
         scheduler_host=claim.scheduler.host_id if claim.scheduler is not None else None,
-        avoid=record.avoid,
+        avoid=terms.avoid,
     )
