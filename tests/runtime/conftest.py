@@ -1,7 +1,6 @@
 """Builders for the runtime's tests: a claim's certificates, and a host that forks for real."""
 
 import asyncio
-import contextlib
 import dataclasses
 import datetime as dt
 import ipaddress
@@ -22,7 +21,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from distributed.security import Security
 
+from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.agent.child_socket import ChildSocket
+from jupyter_gpupool.agent.stopping import send
 from jupyter_gpupool.agent.zygotes import Identity, Zygotes
 from jupyter_gpupool.protocol.launch import (
     Hello,
@@ -115,6 +116,7 @@ class Host:
         self.states: dict[str, list[SchedulerState | WorkerState]] = {}
         self.ends: dict[int, int] = {}
         self.pids: dict[str, int] = {}
+        self.processes: dict[str, procfs.ProcessId] = {}
         self.locks: dict[str, int] = {}
         self.hellos: list[Hello] = []
         self.is_admitting = True
@@ -174,6 +176,9 @@ class Host:
         finally:
             os.close(log)
         self.pids[f"{launch.claim_id}/{launch.lease_id}"] = pid
+        # One that has ended already has no row, and is nothing to end.
+        if (row := procfs.read_row(pid)) is not None and pid not in self.ends:
+            self.processes[f"{launch.claim_id}/{launch.lease_id}"] = row.id
         return pid
 
     def log_of(self, launch: Launch) -> Path:
@@ -276,10 +281,9 @@ class Host:
 
     def kill_all(self, claim: Claim | None = None) -> None:
         """End what still runs, of one claim or of all."""
-        for name, pid in self.pids.items():
-            if pid not in self.ends and (claim is None or name.startswith(f"{claim.claim_id}/")):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        for name, process in self.processes.items():
+            if claim is None or name.startswith(f"{claim.claim_id}/"):
+                send(process, signal.SIGKILL)
 
     async def down(self) -> None:
         """Leave nothing behind."""

@@ -14,16 +14,32 @@ from jupyter_gpupool.runtime.spares import READY, Spares
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 
-async def spares_of(host, count=2):
-    """The spares that the host's zygote keeps; a process that is forked tells nobody of it."""
-    await host.zygotes.warm(None)
+async def until(look):
+    """What `look` finds, once it finds something: it is processes that tell nobody."""
     async with asyncio.timeout(15):
         while True:
-            children = psutil.Process(host.zygotes.pids[0]).children()
-            found = [child for child in children if _name_of(child) == "gpupool-spare"]
-            if len(found) >= count:
+            if found := look():
                 return found
             await asyncio.sleep(0.02)
+
+
+async def spares_of(host, count=2):
+    """The spares that the host's zygote keeps."""
+    await host.zygotes.warm(None)
+
+    def enough():
+        children = psutil.Process(host.zygotes.pids[0]).children()
+        found = [child for child in children if _name_of(child) == "gpupool-spare"]
+        return found if len(found) >= count else None
+
+    return await until(enough)
+
+
+async def stop(spares):
+    """Stop them: SIGSTOP is a request, and takes hold a moment later."""
+    for spare in spares:
+        spare.suspend()
+    await until(lambda: {spare.status() for spare in spares} == {psutil.STATUS_STOPPED})
 
 
 def _name_of(process):
@@ -65,8 +81,7 @@ async def test_spares_end_with_their_zygote(host):
 async def test_stopped_spares_hold_no_claim_up(host, claim):
     """A spare that somebody has stopped is not taken; its claim is forked for as ever."""
     spares = await spares_of(host)
-    for spare in spares:
-        spare.suspend()
+    await stop(spares)
     state = await host.up(claim, "lease-a")
     async with Client(state.address, security=claim.security(), asynchronous=True) as client:
         assert await client.submit(os.getpid) not in {spare.pid for spare in spares}
