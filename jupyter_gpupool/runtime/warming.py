@@ -9,13 +9,12 @@ import ctypes
 import gc
 import importlib
 import os
-import platform
 import ssl
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from jupyter_gpupool.protocol.versions import read_versions, what_lacks
 from jupyter_gpupool.protocol.launch import Warm
 
 from . import huge_pages, threads
@@ -60,7 +59,6 @@ _USEFUL = (
     "stringprep",
     "pwd",
 )
-_PACKAGES = ("distributed", "dask", "dask-cuda", "numpy", "distributed-ucxx", "cudf", "cupy")
 _libc = ctypes.CDLL(None)
 _PR_SET_NAME = 15
 
@@ -70,16 +68,18 @@ def warm_up(environment: Mapping[str, str]) -> Warm:
     threads.keep_single()
     os.environ.update(_QUIET)
     problem = (
-        _import_needed()
+        what_lacks()
+        or _import_needed()
         or _import_useful()
         or _import_asked(environment.get("GPUPOOL_PRE_IMPORT", ""))
     )
-    _compute_once()
+    if not problem:
+        _compute_once()
     # What exists now is shared by all children: no collection may touch, and so copy, its pages.
     gc.collect()
     gc.freeze()
     huge_pages.gather()
-    return Warm(problem=problem, versions=_versions())
+    return Warm(problem=problem, versions=read_versions())
 
 
 def name_process(name: str) -> None:
@@ -97,10 +97,7 @@ def _import_needed() -> str:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            return (
-                f"{name} cannot be imported ({error}): install jupyter_gpupool[host] in this"
-                " environment."
-            )
+            return f"{name} cannot be imported there: {error}"
     return _threads_after("distributed and dask_cuda")
 
 
@@ -146,11 +143,3 @@ def _threads_after(what: str) -> str:
         f"the zygote has {running} threads after importing {what}, so forking it is not safe:"
         " leave that module out of GPUPOOL_PRE_IMPORT."
     )
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
