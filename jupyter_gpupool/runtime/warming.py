@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jupyter_gpupool.protocol.versions import read_versions, what_lacks
 from jupyter_gpupool.protocol.launch import Warm
+from jupyter_gpupool.protocol.versions import read_versions, what_lacks
 
 from . import huge_pages, threads
 
