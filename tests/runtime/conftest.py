@@ -71,6 +71,14 @@ class Authority:
             .not_valid_after(now + dt.timedelta(days=1))
             .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
             .add_extension(addresses, critical=False)
+            # Python 3.13 takes no certificate without what says who has signed it.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
             .sign(self._key, hashes.SHA256())
         )
 
