@@ -43,3 +43,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    """The Jupyter server extension, for a server that looks for it."""
+    app = import_module(".server.app", __name__)
+    return [{"module": __name__, "app": app.GpuPoolExtension}]

@@ -1,0 +1,134 @@
+"""Watches this server's kernels, and says which of them have just changed.
+
+Called by `app`; `reporting` sends what is seen to the pool. jupyter_server's own `last_activity`
+counts Lab's polls too, so every kernel's broadcast channel is listened to once more here, along
+with the server's own listening: the same calls begin and end it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from jupyter_client.session import Session
+
+from .activity import Cause, KernelSample, Said, Work, after, restarted
+
+_TELLING = (b'"status"', b'"execute_input"')
+"""Only headers that hold one of these are read: output can be large, and much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A kernel of this server.
+
+    Attributes:
+        work: What it does, as far as it was heard.
+        has_spoken: False until it was heard the first time.
+        is_dead: It was shut down, or died too often.
+    """
+
+    work: Work
+    has_spoken: bool = False
+    is_dead: bool = False
+
+
+class KernelWatch:
+    """The kernels of one mapping kernel manager.
+
+    Attributes:
+        seen: By Jupyter's id; a dead one until `forget`.
+    """
+
+    def __init__(self, manager: Any, changed: Callable[[str], None]) -> None:
+        self.seen: dict[str, Seen] = {}
+        self._manager = manager
+        self._changed = changed
+        self._streams: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        """Watch every kernel that the manager watches; those behind a gateway are none of ours."""
+        start = getattr(self._manager, "start_watching_activity", None)
+        stop = getattr(self._manager, "stop_watching_activity", None)
+        if start is None or stop is None:
+            return
+
+        def start_both(kernel_id: str) -> None:
+            start(kernel_id)
+            self._listen(kernel_id)
+
+        def stop_both(kernel_id: str) -> None:
+            stop(kernel_id)
+            self._died(kernel_id)
+
+        self._manager.start_watching_activity = start_both
+        self._manager.stop_watching_activity = stop_both
+
+    def end(self) -> None:
+        """Take all kernels for dead: a server that ends shuts them down next."""
+        for kernel_id in tuple(self._streams):
+            self._died(kernel_id)
+
+    def forget(self, kernel_id: str) -> None:
+        """Drop a dead kernel, once that was told."""
+        if (seen := self.seen.get(kernel_id)) is not None and seen.is_dead:
+            del self.seen[kernel_id]
+
+    def _listen(self, kernel_id: str) -> None:
+        kernel = self._manager.get_kernel(kernel_id)
+        session = Session(config=kernel.session.config, key=kernel.session.key)
+        self._close(kernel_id)
+        stream = self._streams[kernel_id] = kernel.connect_iopub()
+        stream.on_recv(lambda parts: self._hear(kernel_id, session, parts))
+        self._came_up(kernel_id)
+        self._manager.add_restart_callback(kernel_id, lambda: self._came_up(kernel_id))
+        self._manager.add_restart_callback(kernel_id, lambda: self._died(kernel_id), "dead")
+
+    def _hear(self, kernel_id: str, session: Session, parts: list[Any]) -> None:
+        sample = _sample(session, parts)
+        if sample is None or kernel_id not in self.seen:
+            return
+        before = self.seen[kernel_id]
+        now = replace(before, work=after(before.work, sample), has_spoken=True)
+        self.seen[kernel_id] = now
+        if before.work.is_busy != now.work.is_busy or not before.has_spoken:
+            self._changed(kernel_id)
+
+    def _came_up(self, kernel_id: str) -> None:
+        # A restart, too: the old process ran nothing to its end, and the new one runs nothing yet.
+        self.seen[kernel_id] = Seen(work=restarted(datetime.now(UTC)))
+        self._changed(kernel_id)
+
+    def _died(self, kernel_id: str) -> None:
+        self._close(kernel_id)
+        if kernel_id in self.seen:
+            self.seen[kernel_id] = replace(self.seen[kernel_id], is_dead=True)
+            self._changed(kernel_id)
+
+    def _close(self, kernel_id: str) -> None:
+        stream = self._streams.pop(kernel_id, None)
+        if stream is not None and not stream.closed():
+            stream.close()
+
+
+def _sample(session: Session, parts: list[Any]) -> KernelSample | None:
+    """What a message says, or None if it is none that matters."""
+    _, frames = session.feed_identities(parts)
+    header = frames[1]
+    if not isinstance(header, bytes) or not any(word in header for word in _TELLING):
+        return None
+    message = session.deserialize(frames)
+    parent = message.get("parent_header") or {}
+    said = _said(message)
+    if said is None or "msg_id" not in parent:
+        return None
+    kinds = (Cause.CODE, Cause.WIDGET)
+    cause = next((c for c in kinds if c == parent.get("msg_type")), Cause.OTHER)
+    return KernelSample(datetime.now(UTC), said, cause, parent["msg_id"])
+
+
+def _said(message: dict[str, Any]) -> Said | None:
+    if message["msg_type"] == "execute_input":
+        return Said.SHOWN
+    states = {"busy": Said.BUSY, "idle": Said.IDLE}
+    return states.get(message["content"].get("execution_state", ""))
