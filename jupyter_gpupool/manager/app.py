@@ -101,6 +101,11 @@ class ManagerApp(Application):
         help="How many claims of one user may live at a time, waiting ones included. It bounds the"
         " manager's memory. Default: 1000.",
     ).tag(config=True)
+    longest_keep_alive = Unicode(
+        "2h",
+        help="For how long at a time a user may have a claim not taken as idle, such as 2h. Shorter"
+        " frees forgotten devices sooner, longer suits long pauses for thought. Default: 2h.",
+    ).tag(config=True)
     retention = Unicode(
         "30d",
         help="How long ended claims and events are kept, such as 30d. Longer costs disk alone."
@@ -228,6 +233,7 @@ class ManagerApp(Application):
             longest_life=parse_duration(self.longest_life, field="longest_life"),
             orphan_after_s=self.orphan_after_s or default_orphan_s,
             retention=parse_duration(self.retention, field="retention"),
+            longest_keep_alive=parse_duration(self.longest_keep_alive, field="longest_keep_alive"),
             run_as_users=self.run_as_users and not self.embedded,
             start_within_s=self.start_within_s,
             most_claims_a_user=self.most_claims_a_user,

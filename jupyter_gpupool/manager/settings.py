@@ -14,6 +14,7 @@ class Settings:
         most_claims_a_user: How many claims of one user may live at a time.
         shrink_within_s: How long a scheduler may take to choose the next worker to let go when a
             claim is scaled down; then the youngest goes.
+        longest_keep_alive: For how long at a time a user may have a claim not taken as idle.
         retire_within_s: How long workers may take to hand over their results; then they go.
     """
 
@@ -25,4 +26,5 @@ class Settings:
     start_within_s: float = 120.0
     most_claims_a_user: int = 1000
     shrink_within_s: float = 30.0
+    longest_keep_alive: timedelta = timedelta(hours=2)
     retire_within_s: float = 600.0

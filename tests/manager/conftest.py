@@ -86,6 +86,12 @@ class ManualClock:
         return Clock(now=lambda: self.wall, monotonic=lambda: self.monotonic_s)
 
 
+@pytest.fixture
+def manual_clock() -> ManualClock:
+    """Both clocks, turned by hand."""
+    return ManualClock()
+
+
 @dataclass
 class RememberingStore:
     """A store that keeps what was committed in a list, and fails when told to.

@@ -1,8 +1,9 @@
 """The link with an agent: its reports become commands, the newest `Desired` goes back.
 
-Level-triggered: every message is whole, so a failed commit or a missed message is healed by the
-next one. Closes with 4401 when the token is void, 4408 after a long silence, 4409 for a newer agent
-of the host, 1007 for what cannot be read, 1013 to try again later, 1012 when the manager ends.
+So do questions, whose answers change nothing here. All else is level-triggered: every message is
+whole, so a failed commit or a missed message is healed by the next one. Closes with 4401 when the
+token is void, 4408 after a long silence, 4409 for a newer agent of the host, 1007 for what cannot
+be read, 1013 to try again later, 1012 when the manager ends.
 """
 
 import asyncio
@@ -18,7 +19,14 @@ from jupyter_gpupool.manager.service.hosts import HostSaid, check_token, host_sa
 from jupyter_gpupool.manager.service.links import Closing, Link
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.errors import NotAllowed, PoolError
-from jupyter_gpupool.protocol.link import LINK_VERSION, HostReport, Joined, Refused
+from jupyter_gpupool.protocol.link import (
+    LINK_VERSION,
+    FromAgent,
+    HostReport,
+    Joined,
+    LogAnswer,
+    Refused,
+)
 
 from .parts import AgentCaller, Parts, TheParts
 
@@ -63,6 +71,8 @@ def _misread(error: ValidationError | _NoText) -> str:
 async def _converse(socket: WebSocket, caller: Caller, parts: Parts) -> None:
     service = parts.service
     report = await _hear(socket, service)
+    if isinstance(report, LogAnswer):
+        return  # nobody has asked it anything
     refusal = _refusal(report) or _intruder(report, caller, service)
     if refusal is not None:
         await _say(socket, refusal)
@@ -76,6 +86,7 @@ async def _converse(socket: WebSocket, caller: Caller, parts: Parts) -> None:
             first = HostSaid(report=report, joins=True, token_id=caller.credential_id)
             await _serve(socket, service, opened, first)
     finally:
+        opened.questions.close()
         if service.links.drop(opened):
             service.link_broke(opened.host_id)
 
@@ -117,11 +128,16 @@ async def _tell(socket: WebSocket, service: Service, opened: Link) -> None:
         if desired is not None and desired.generation > told:
             told = desired.generation
             await _say(socket, desired)
+        while (query := opened.questions.next_unsent()) is not None:
+            await _say(socket, query)
 
 
 async def _keep_hearing(socket: WebSocket, service: Service, opened: Link) -> None:
     while True:
         report = await _hear(socket, service)
+        if isinstance(report, LogAnswer):
+            opened.questions.take(report)
+            continue
         refusal = _refusal(report) or _foreign(report, opened)
         if refusal is not None:
             # Another host's word would free that host's devices under running workers.
@@ -135,7 +151,7 @@ async def _keep_hearing(socket: WebSocket, service: Service, opened: Link) -> No
             _LOG.warning("A report of host %s could not be kept: %s", report.name, error)
 
 
-async def _hear(socket: WebSocket, service: Service) -> HostReport:
+async def _hear(socket: WebSocket, service: Service) -> HostReport | LogAnswer:
     async with asyncio.timeout(service.settings.host_lost_after_s * _SILENT_AFTER):
         message = await socket.receive()
     if message["type"] == "websocket.disconnect":
@@ -143,7 +159,7 @@ async def _hear(socket: WebSocket, service: Service) -> HostReport:
     text = message.get("text")
     if text is None:
         raise _NoText
-    return HostReport.model_validate_json(text)
+    return FromAgent.validate_json(text)
 
 
 def _refusal(report: HostReport) -> Refused | None:

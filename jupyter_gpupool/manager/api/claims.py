@@ -55,7 +55,7 @@ async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
         )
     command = RequestClaim(caller=asked.caller, request=body.to_request(), key=asked.once)
     claim_id = await asked.service.execute(partial(request_claim, command=command))
-    return answers.one(_view(await find(asked.service, claim_id), asked.service), CREATED)
+    return answers.one(view(await find(asked.service, claim_id), asked.service), CREATED)
 
 
 @router.get("", response_model=list[ClaimView], responses=responses())
@@ -76,7 +76,7 @@ async def list_claims(
     if ended:
         records += await service.store.ended_claims(whose, limit)
     records.sort(key=lambda r: (r.claim.created_at, r.claim.id), reverse=True)
-    return answers.many([_view(record, service) for record in records[:limit]])
+    return answers.many([view(record, service) for record in records[:limit]])
 
 
 @router.get("/{claim_id}", response_model=ClaimView, responses=responses(NotFound))
@@ -85,7 +85,7 @@ async def get_claim(claim_id: str, caller: UserCaller, service: TheService) -> R
     record = await find(service, ClaimId(claim_id))
     require_sight(caller, record.claim.owner, f"claim {claim_id}")
     await service.waits.refresh()
-    return answers.one(_view(await find(service, record.claim.id), service))
+    return answers.one(view(await find(service, record.claim.id), service))
 
 
 @router.post("/{claim_id}/scale", response_model=ClaimView, responses=responses(NotFound, Conflict))
@@ -102,7 +102,7 @@ async def scale(claim_id: str, body: ScaleBody, asked: UserAsks) -> Response:
         caller=asked.caller, claim_id=record.claim.id, bounds=bounds, key=asked.once
     )
     await service.execute(partial(scale_claim, command=command))
-    return answers.one(_view(await find(service, record.claim.id), service))
+    return answers.one(view(await find(service, record.claim.id), service))
 
 
 @router.post(
@@ -121,7 +121,7 @@ async def release(claim_id: str, body: ReleaseBody, asked: UserAsks) -> Response
             caller=asked.caller, claim_id=record.claim.id, reason=body.reason, key=asked.once
         )
         await service.execute(partial(release_claim, command=command))
-    return answers.one(_view(await find(service, record.claim.id), service))
+    return answers.one(view(await find(service, record.claim.id), service))
 
 
 @router.get(
@@ -150,8 +150,12 @@ async def find(service: Service, claim_id: ClaimId) -> ClaimRecord:
     return record
 
 
-def _view(record: ClaimRecord, service: Service) -> ClaimView:
-    return claim_view(record, service.books, service.waits.of(record.claim.id))
+def view(record: ClaimRecord, service: Service) -> ClaimView:
+    """A claim as its owner sees it now."""
+    claim = record.claim
+    kernels = service.activity.views(claim.id, claim.kernels)
+    wait, now = service.waits.of(claim.id), service.clock.now()
+    return claim_view(record, service.books, wait, kernels, now)
 
 
 def _connection_view(record: ClaimRecord) -> ConnectionView:

@@ -29,14 +29,22 @@ from jupyter_gpupool.protocol.api import (
     Workers,
 )
 from jupyter_gpupool.protocol.link import DeviceReport
+from jupyter_gpupool.protocol.using import KernelView
 from jupyter_gpupool.scheduling.snapshot import Wait
 
 _CLAIMS = TypeAdapter(Sequence[ClaimView])
 
 
-def claim_view(record: ClaimRecord, books: Books, wait: Wait | None) -> ClaimView:
+def claim_view(
+    record: ClaimRecord,
+    books: Books,
+    wait: Wait | None,
+    kernels: tuple[KernelView, ...],
+    now: datetime,
+) -> ClaimView:
     """A claim, with its leases."""
     claim, place = record.claim, record.claim.scheduler
+    is_kept = claim.kept_until is not None and claim.kept_until > now
     waits = wait is not None and claim.phase in WAITING
     return ClaimView(
         id=claim.id,
@@ -53,6 +61,9 @@ def claim_view(record: ClaimRecord, books: Books, wait: Wait | None) -> ClaimVie
         expires_at=claim.expires_at,
         end=claim.end,
         warning=claim.warning,
+        kept_until=claim.kept_until if is_kept else None,
+        environment=claim.request.environment,
+        kernels=kernels,
         wait=_wait_view(wait) if wait is not None and waits else None,
         leases=tuple(_lease_view(lease, books) for lease in books.leases_of(claim.id)),
         scheduler_host=_host_name(books, place.host_id) if place is not None else None,

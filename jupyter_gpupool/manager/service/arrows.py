@@ -54,7 +54,7 @@ def settle(unit: UnitOfWork, claim_id: ClaimId) -> None:
     if claim.phase is Phase.ENDING and _nothing_left(unit, claim):
         ended = take(unit, claim_id, AllFreed(reason="Nothing of it runs any more."))
         # Its keys and variables are of no use any more, so they must not outlive it.
-        without = replace(ended, request=replace(ended.request, env={}))
+        without = replace(ended, request=replace(ended.request, env={}), kernels=())
         unit.put_claim(replace(unit.claims[claim_id], claim=without, secrets=None))
 
 

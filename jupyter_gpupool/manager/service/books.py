@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ENDED_KEPT = 500
 OnceKey = tuple[UserName, str]
 _K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 class Books:
@@ -49,6 +50,7 @@ class Books:
         self._by_claim: dict[ClaimId, dict[LeaseId, None]] = {}
         self._by_host: dict[HostId, dict[LeaseId, None]] = {}
         self._placed: dict[ClaimId, None] = {}
+        self._with_kernels: dict[UserName, dict[ClaimId, None]] = {}
         self._ended: deque[ClaimId] = deque()
 
     def leases_of(self, claim_id: ClaimId) -> Iterator[Lease]:
@@ -62,6 +64,10 @@ class Books:
     def placed(self) -> Iterator[ClaimRecord]:
         """The claims of which something may run somewhere."""
         return (self.claims[claim_id] for claim_id in self._placed)
+
+    def with_kernels(self, owner: UserName) -> Iterator[Claim]:
+        """The claims of a user that kernels use."""
+        return (self.claims[claim_id].claim for claim_id in self._with_kernels.get(owner, ()))
 
     def index_leases(self, leases: Iterable[Lease], gone: Iterable[Lease]) -> None:
         """Keep the ways to find leases true after these were written and those removed."""
@@ -80,6 +86,10 @@ class Books:
                 self._placed[claim.id] = None
             else:
                 self._placed.pop(claim.id, None)
+            if claim.kernels:
+                self._with_kernels.setdefault(claim.owner, {})[claim.id] = None
+            else:
+                _drop(self._with_kernels, claim.owner, claim.id)
             if claim.phase is Phase.ENDED:
                 self._ended.append(claim.id)
                 self.failures.pop(claim.id, None)
@@ -93,9 +103,9 @@ class Books:
         self.tokens_by_digest.update((token.digest, token) for token in new)
 
 
-def _drop(index: dict[_K, dict[LeaseId, None]], key: _K, lease_id: LeaseId) -> None:
+def _drop(index: dict[_K, dict[_V, None]], key: _K, value: _V) -> None:
     found = index.get(key)
     if found is not None:
-        found.pop(lease_id, None)
+        found.pop(value, None)
         if not found:
             del index[key]

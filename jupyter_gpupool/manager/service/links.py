@@ -1,14 +1,17 @@
 """The agents that are connected, and handing each the newest `Desired`.
 
 The API's link route registers a link; the service wakes it after a commit. A link that misses a
-generation loses nothing: each one is whole.
+generation loses nothing: each one is whole. Questions to the agent go the same way.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+
+from .questions import Logs, Questions
 
 _SOON_S = 60.0
 _OFTEN = 2
@@ -28,14 +31,22 @@ class Link:
 
     Attributes:
         peer: Name and address that the agent gave itself.
-        changed: There is a newer `Desired`, or it has to close.
+        changed: There is a newer `Desired` or a question, or it has to close.
         closing: Why it has to close; None while it may stay.
+        questions: What the agent is being asked.
     """
 
     host_id: HostId
     peer: tuple[str, str]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     closing: Closing | None = None
+    questions: Questions = field(default_factory=Questions)
+
+    def ask(self, claim_id: ClaimId, processes: Sequence[str], lines: int) -> asyncio.Future[Logs]:
+        """Ask the agent for the last lines of these processes of a claim."""
+        answer = self.questions.ask(claim_id, processes, lines)
+        self.changed.set()
+        return answer
 
     def close(self, why: Closing) -> None:
         """Have the route hang up; the first reason stays."""
@@ -64,6 +75,10 @@ class Links:
         """The open link of this host, if its agent calls itself otherwise."""
         found = self._links.get(host_id)
         return found if found is not None and found.peer != peer else None
+
+    def find(self, host_id: HostId) -> Link | None:
+        """The host's link, if its agent is connected."""
+        return self._links.get(host_id)
 
     def is_open(self, host_id: HostId) -> bool:
         """Whether the host's agent is connected."""

@@ -19,6 +19,7 @@ from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.scheduling.snapshot import Plan
 
+from .activity import Activity
 from .books import Books
 from .committing import changes_of
 from .deadlines import Deadlines
@@ -61,6 +62,7 @@ class Service:
         self.books = Books()
         self.hub = Hub()
         self.links = Links()
+        self.activity = Activity(clock)
         self.deadlines = Deadlines(settings)
         self.outboxes = Outboxes(boot=0)
         self.waits = Waits(lambda: build(self.books, clock.monotonic()), clock.monotonic)
@@ -269,6 +271,7 @@ class Service:
         changed = unit.claims.changed.values()
         over = [r.claim.id for r in changed if r is not None and r.claim.phase is Phase.ENDED]
         self.outboxes.forget([*unit.ended_leases, *over])
+        self.activity.forget(over)
 
     def _forget_hosts(self, unit: UnitOfWork) -> None:
         for host_id in [i for i, host in unit.hosts.changed.items() if host is None]:

@@ -64,6 +64,13 @@ def read_claim(connection: Connection, claim_id: ClaimId, seal: Seal) -> ClaimRe
     return None if row is None else rows.read_claim(row, seal)
 
 
+def read_leases(connection: Connection, claim_id: ClaimId) -> list[Lease]:
+    """The leases of a claim, those that ended too, oldest first."""
+    query = select(LEASES).where(LEASES.c.claim_id == claim_id)
+    found = connection.execute(query.order_by(LEASES.c.granted_at, LEASES.c.id))
+    return list(map(rows.read_lease, found.mappings()))
+
+
 def read_ended(
     connection: Connection, owner: UserName | None, limit: int, seal: Seal
 ) -> list[ClaimRecord]:

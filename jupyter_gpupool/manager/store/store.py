@@ -17,6 +17,7 @@ from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.ids import ClaimId, UserName
+from jupyter_gpupool.pool.lease import Lease
 
 from . import reading, writing
 from .changes import Changes
@@ -120,6 +121,10 @@ class Store:
     async def claim(self, claim_id: ClaimId) -> ClaimRecord | None:
         """A claim that may have ended long ago."""
         return await self._read(lambda c: reading.read_claim(c, claim_id, self._seal))
+
+    async def leases_of(self, claim_id: ClaimId) -> list[Lease]:
+        """All that a claim ever had and that are still kept, oldest first."""
+        return await self._read(lambda c: reading.read_leases(c, claim_id))
 
     async def ended_claims(self, owner: UserName | None, limit: int) -> list[ClaimRecord]:
         """The claims that ended last, youngest first."""

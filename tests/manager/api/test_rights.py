@@ -8,6 +8,7 @@ from jupyter_gpupool.protocol.api import Role
 
 # For each route: what a stranger, an agent and somebody without a token get.
 _BODY = {"workers": {"min": 1, "max": 1}}
+_KERNEL = {"host": "h", "boot_id": "b", "pid": 1, "started": 1}
 _ROUTES = {
     ("POST", "/api/v1/claims"): (201, 403, 401),
     ("GET", "/api/v1/claims"): (200, 403, 401),
@@ -15,6 +16,12 @@ _ROUTES = {
     ("POST", "/api/v1/claims/{claim_id}/scale"): (404, 403, 401),
     ("POST", "/api/v1/claims/{claim_id}/release"): (404, 403, 401),
     ("GET", "/api/v1/claims/{claim_id}/connection"): (404, 403, 401),
+    ("PUT", "/api/v1/claims/{claim_id}/kernels/{kernel}"): (404, 403, 401),
+    ("DELETE", "/api/v1/claims/{claim_id}/kernels/{kernel}"): (404, 403, 401),
+    ("POST", "/api/v1/claims/{claim_id}/keep_alive"): (404, 403, 401),
+    ("GET", "/api/v1/claims/{claim_id}/explanation"): (404, 403, 401),
+    ("GET", "/api/v1/claims/{claim_id}/logs"): (404, 403, 401),
+    ("POST", "/api/v1/kernels/activity"): (204, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
     ("GET", "/api/v1/hosts"): (200, 403, 401),
     ("GET", "/api/v1/devices"): (200, 403, 401),
@@ -30,6 +37,9 @@ _BODIES = {
     "/api/v1/claims": _BODY,
     "/api/v1/claims/{claim_id}/scale": _BODY,
     "/api/v1/claims/{claim_id}/release": {},
+    "/api/v1/claims/{claim_id}/kernels/{kernel}": _KERNEL,
+    "/api/v1/claims/{claim_id}/keep_alive": {"for_s": 60},
+    "/api/v1/kernels/activity": {"kernels": [{"kernel": "k", "state": "dead"}]},
     "/api/v1/tokens": {},
 }
 
@@ -82,8 +92,24 @@ async def test_admin_sees_all_but_connects_to_nothing(site):
     await site.host()
     place = await _filled_in(site, "/api/v1/claims/{claim_id}")
     async with await site.client("root", Role.ADMIN) as client:
-        seen, secrets = await client.get(place), await client.get(f"{place}/connection")
-    assert (seen.status_code, secrets.status_code) == (200, 403)
+        seen = [await client.get(f"{place}{what}") for what in ("", "/explanation")]
+        private = [await client.get(f"{place}/{what}") for what in ("connection", "logs")]
+        private += [await client.put(f"{place}/kernels/mine", json=_KERNEL)]
+        private += [await client.delete(f"{place}/kernels/k")]
+    assert {answer.status_code for answer in seen} == {200}
+    assert {answer.status_code for answer in private} == {403}
+
+
+async def test_what_a_stranger_says_of_a_kernel_is_ignored(site):
+    """Nobody tells the pool that another's kernel is dead."""
+    place = await _filled_in(site, "/api/v1/claims/{claim_id}")
+    dead = {"kernels": [{"kernel": "k", "state": "dead"}]}
+    for user, role in (("bob", Role.USER), ("root", Role.ADMIN)):
+        async with await site.client(user, role) as client:
+            await client.post("/api/v1/kernels/activity", json=dead)
+    async with await site.client("ann") as ann:
+        [kernel] = (await ann.get(place)).json()["kernels"]
+    assert kernel["state"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +126,8 @@ async def _filled_in(site, path: str) -> str:
     async with await site.client("ann") as ann:
         claim = (await ann.post("/api/v1/claims", json=_BODY)).json()["id"]
         token = (await ann.get("/api/v1/tokens")).json()[0]["id"]
-    return path.format(claim_id=claim, token_id=token)
+        await ann.put(f"/api/v1/claims/{claim}/kernels/k", json=_KERNEL)
+    return path.format(claim_id=claim, token_id=token, kernel="k")
 
 
 def _paths(routes):

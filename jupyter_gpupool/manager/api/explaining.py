@@ -1,0 +1,164 @@
+"""Why a claim is where it is, in sentences for its owner: pure.
+
+Called by `using.py` with what the last pass said, so that an explanation cannot disagree with the
+decision. What is counted and worded about devices comes from `scheduling.explain`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from jupyter_gpupool.pool.claim import MOST_START_TRIES, WAITING, Claim, Phase
+from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.pool.units import format_duration, plural
+from jupyter_gpupool.protocol.using import ExplanationView, KernelState, KernelView
+from jupyter_gpupool.scheduling.explain import Prospects, prospects_in_words
+from jupyter_gpupool.scheduling.snapshot import Wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """All that bears on one claim at one moment.
+
+    Attributes:
+        leases: Those that hold a device.
+        wait: Why it did not get all it wants, by the last pass; None if it lacks nothing.
+        gave_up: So many of its workers were given up lately that none is started for now.
+    """
+
+    claim: Claim
+    leases: Sequence[Lease]
+    wait: Wait | None
+    prospects: Prospects
+    kernels: Sequence[KernelView]
+    gave_up: bool
+    now: datetime
+
+    def since(self, moment: datetime) -> str:
+        """How long ago that was, or will be, in words."""
+        return format_duration(abs(self.now - moment))
+
+
+def explain(seen: Situation) -> ExplanationView:
+    """The claim's place, what binds it, and the same in words."""
+    claim = seen.claim
+    wait = seen.wait if claim.phase in WAITING else None
+    return ExplanationView(
+        claim=claim.id,
+        name=claim.name,
+        phase=claim.phase,
+        place=wait.place if wait is not None else None,
+        reason=wait.reason if wait is not None else claim.reason,
+        never=wait is not None and wait.never,
+        ahead=wait.place - 1 if wait is not None else 0,
+        free=seen.prospects.free,
+        devices=seen.prospects.devices,
+        lines=tuple(_LINES.get(claim.phase, _elsewhere)(seen)),
+    )
+
+
+def _pending(seen: Situation) -> Iterator[str]:
+    claim, wait = seen.claim, seen.wait
+    if wait is not None and not wait.never:
+        yield f"It is number {wait.place} in line. {wait.reason}"
+    elif wait is not None:
+        yield wait.reason
+    if claim.bounds.maximum > len(seen.leases):
+        yield prospects_in_words(seen.prospects, own=len(seen.leases))
+    if claim.failed_starts:
+        tried = f"{claim.failed_starts} of {MOST_START_TRIES} tries to start it came to nothing"
+        yield f"{tried}: {claim.reason}"
+    yield f"It waits for {seen.since(claim.wanted_since)} now."
+
+
+def _starting(seen: Situation) -> Iterator[str]:
+    claim, place = seen.claim, seen.claim.scheduler
+    up = sum(lease.phase is LeasePhase.RUNNING for lease in seen.leases)
+    listens = "listens" if place is not None and place.address else "does not listen yet"
+    yield (
+        f"It is starting for {seen.since(claim.phase_since)} now: its scheduler {listens},"
+        f" {up} of {plural(len(seen.leases), 'worker')} registered."
+    )
+    if claim.failed_starts:
+        yield f"This is try {claim.failed_starts + 1} of {MOST_START_TRIES}."
+    yield from _limits(seen)
+
+
+def _running(seen: Situation) -> Iterator[str]:
+    claim = seen.claim
+    up = sum(lease.phase is LeasePhase.RUNNING for lease in seen.leases)
+    since = seen.since(claim.started_at or claim.phase_since)
+    yield f"It runs for {since} now, with {up} of up to {plural(claim.bounds.maximum, 'worker')}."
+    if claim.warning is not None:
+        left = seen.since(claim.warning.deadline)
+        yield f"It will lose devices in {left}: {claim.warning.reason}"
+    yield from _fewer(seen)
+    yield from _kernels(seen)
+    yield from _limits(seen)
+
+
+def _fewer(seen: Situation) -> Iterator[str]:
+    leaving = sum(not lease.counts for lease in seen.leases)
+    coming = sum(lease.phase is LeasePhase.GRANTED for lease in seen.leases)
+    if coming:
+        yield f"{plural(coming, 'worker')} on the way up."
+    if leaving:
+        yield f"{plural(leaving, 'worker')} on the way out."
+    if len(seen.leases) - leaving >= seen.claim.bounds.maximum:
+        return
+    if seen.gave_up:
+        yield f"No more are started for now, for too many failed: {seen.claim.reason}"
+    elif seen.wait is not None:
+        yield f"For more: {seen.wait.reason}"
+        yield prospects_in_words(seen.prospects, own=len(seen.leases))
+
+
+def _kernels(seen: Situation) -> Iterator[str]:
+    for kernel in seen.kernels:
+        title = kernel.name or kernel.id
+        if kernel.state is KernelState.DEAD:
+            yield f"Its kernel {title} is gone."
+        elif kernel.quiet_since is not None:
+            quiet = seen.since(kernel.quiet_since)
+            yield f"Its kernel {title} is {kernel.state}, quiet for {quiet}."
+        else:
+            yield f"Its kernel {title} is {kernel.state}."
+
+
+def _limits(seen: Situation) -> Iterator[str]:
+    claim = seen.claim
+    if claim.kept_until is not None and claim.kept_until > seen.now:
+        yield f"Nothing takes it as idle for another {seen.since(claim.kept_until)}."
+    if claim.expires_at is not None:
+        yield f"It ends by itself in {seen.since(claim.expires_at)}."
+
+
+def _ending(seen: Situation) -> Iterator[str]:
+    yield f"It is ending for {seen.since(seen.claim.phase_since)} now: {seen.claim.reason}"
+    if seen.leases:
+        yield f"{plural(len(seen.leases), 'device')} not proven free yet."
+
+
+def _ended(seen: Situation) -> Iterator[str]:
+    claim = seen.claim
+    yield f"It ended {seen.since(claim.phase_since)} ago ({claim.end}): {claim.reason}"
+    if claim.started_at is None:
+        yield "It never ran."
+    else:
+        yield f"It had run for {format_duration(claim.phase_since - claim.started_at)}."
+
+
+def _elsewhere(seen: Situation) -> Iterator[str]:
+    claim = seen.claim
+    yield f"It is {claim.phase} for {seen.since(claim.phase_since)} now: {claim.reason}"
+    yield from _limits(seen)
+
+
+_LINES: dict[Phase, Callable[[Situation], Iterator[str]]] = {
+    Phase.PENDING: _pending,
+    Phase.RESUMING: _pending,
+    Phase.STARTING: _starting,
+    Phase.RUNNING: _running,
+    Phase.ENDING: _ending,
+    Phase.ENDED: _ended,
+}

@@ -1,0 +1,173 @@
+"""What is said of a claim while it is used: its kernels, a keep, why it is there, its logs."""
+
+from datetime import timedelta
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from jupyter_gpupool.manager.auth.caller import require_owner, require_sight
+from jupyter_gpupool.manager.service.process_logs import fetch_logs, wanted_logs
+from jupyter_gpupool.manager.service.records import ClaimRecord
+from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.manager.service.snapshot import (
+    MOST_FAILURES,
+    failures_in_window,
+    seen_hosts,
+    terms_of,
+)
+from jupyter_gpupool.manager.service.using import (
+    AttachKernel,
+    DetachKernel,
+    KeepClaim,
+    attach_kernel,
+    detach_kernel,
+    keep_claim,
+    over,
+)
+from jupyter_gpupool.pool.claim import ImpossibleTransition
+from jupyter_gpupool.pool.claim_events import Kept
+from jupyter_gpupool.pool.errors import Conflict, NotFound
+from jupyter_gpupool.pool.ids import ClaimId, KernelId
+from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.bodies import PRINTABLE
+from jupyter_gpupool.protocol.link import MOST_LOG_LINES
+from jupyter_gpupool.protocol.using import (
+    ActivityBody,
+    ExplanationView,
+    KeepAliveBody,
+    KernelBody,
+    LogsView,
+)
+from jupyter_gpupool.scheduling.explain import prospects
+
+from . import answers
+from .claims import find, view
+from .explaining import Situation, explain
+from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller
+from .problems import NO_CONTENT, responses
+
+KernelPath = Annotated[str, Path(min_length=1, max_length=200, pattern=PRINTABLE)]
+
+router = APIRouter(tags=["using a claim"])
+
+
+@router.put(
+    "/claims/{claim_id}/kernels/{kernel}",
+    response_model=ClaimView,
+    responses=responses(NotFound, Conflict),
+)
+async def attach(
+    claim_id: str, kernel: KernelPath, body: KernelBody, caller: UserCaller, service: TheService
+) -> Response:
+    """A Python process uses the claim from now on. The same one again changes nothing."""
+    record = await find(service, ClaimId(claim_id))
+    require_owner(caller, record.claim.owner, f"claim {claim_id}")
+    if record.claim.id not in service.books.claims:
+        raise over(record.claim)
+    command = AttachKernel(
+        caller=caller, claim_id=record.claim.id, kernel_id=KernelId(kernel), body=body
+    )
+    await service.execute(partial(attach_kernel, command=command))
+    return answers.one(view(await find(service, record.claim.id), service))
+
+
+@router.delete(
+    "/claims/{claim_id}/kernels/{kernel}",
+    status_code=NO_CONTENT,
+    responses=responses(NotFound),
+)
+async def detach(
+    claim_id: str, kernel: KernelPath, caller: UserCaller, service: TheService
+) -> Response:
+    """A Python process uses the claim no more. One that is not there is not missed."""
+    record = await find(service, ClaimId(claim_id))
+    require_owner(caller, record.claim.owner, f"claim {claim_id}")
+    if record.claim.id in service.books.claims:
+        command = DetachKernel(caller=caller, claim_id=record.claim.id, kernel_id=KernelId(kernel))
+        await service.execute(partial(detach_kernel, command=command))
+    return Response(status_code=NO_CONTENT)
+
+
+@router.post(
+    "/kernels/activity",
+    status_code=NO_CONTENT,
+    responses=responses(),
+    openapi_extra=ONCE_HEADER,
+)
+async def report_activity(body: ActivityBody, asked: UserAsks) -> Response:
+    """What a Jupyter server saw of the caller's kernels; the last word on each counts."""
+    service = asked.service
+    told = {activity.kernel: activity for activity in body.kernels}
+    for claim in service.books.with_kernels(asked.caller.user):
+        service.activity.take(claim.id, claim.kernels, told)
+    return Response(status_code=NO_CONTENT)
+
+
+@router.post(
+    "/claims/{claim_id}/keep_alive",
+    response_model=ClaimView,
+    responses=responses(NotFound, Conflict),
+    openapi_extra=ONCE_HEADER,
+)
+async def keep_alive(claim_id: str, body: KeepAliveBody, asked: UserAsks) -> Response:
+    """Have the claim not taken as idle for so long from now on; 0 takes that back."""
+    service = asked.service
+    record = await find(service, ClaimId(claim_id))
+    require_sight(asked.caller, record.claim.owner, f"claim {claim_id}")
+    duration = timedelta(seconds=body.for_s)
+    if record.claim.id not in service.books.claims:
+        raise ImpossibleTransition(record.claim, Kept(reason="", duration=duration))
+    command = KeepClaim(
+        caller=asked.caller,
+        claim_id=record.claim.id,
+        duration=duration,
+        reason=body.reason,
+        key=asked.once,
+    )
+    await service.execute(partial(keep_claim, command=command))
+    return answers.one(view(await find(service, record.claim.id), service))
+
+
+@router.get(
+    "/claims/{claim_id}/explanation",
+    response_model=ExplanationView,
+    responses=responses(NotFound),
+)
+async def explanation(claim_id: str, caller: UserCaller, service: TheService) -> Response:
+    """Why the claim is where it is, in numbers and in sentences."""
+    record = await find(service, ClaimId(claim_id))
+    require_sight(caller, record.claim.owner, f"claim {claim_id}")
+    await service.waits.refresh()
+    return answers.one(explain(_situation(await find(service, record.claim.id), service)))
+
+
+@router.get("/claims/{claim_id}/logs", response_model=LogsView, responses=responses(NotFound))
+async def logs(
+    claim_id: str,
+    caller: UserCaller,
+    service: TheService,
+    process: Annotated[str | None, Query(max_length=200)] = None,
+    lines: Annotated[int, Query(ge=1, le=MOST_LOG_LINES)] = 100,
+) -> Response:
+    """The last lines of the claim's scheduler and workers, or of one of them by its lease's id."""
+    claim = (await find(service, ClaimId(claim_id))).claim
+    require_owner(caller, claim.owner, f"claim {claim_id}")
+    leases = await service.store.leases_of(claim.id)
+    wanted = wanted_logs(claim, leases, service.books, process)
+    found = await fetch_logs(claim, wanted, lines, service.links, service.books)
+    return answers.one(LogsView(claim=claim.id, processes=found))
+
+
+def _situation(record: ClaimRecord, service: Service) -> Situation:
+    claim, books = record.claim, service.books
+    failures = failures_in_window(books, record, service.clock.monotonic())
+    return Situation(
+        claim=claim,
+        leases=tuple(books.leases_of(claim.id)),
+        wait=service.waits.of(claim.id),
+        prospects=prospects(terms_of(record), seen_hosts(books)),
+        kernels=service.activity.views(claim.id, claim.kernels),
+        gave_up=failures >= MOST_FAILURES,
+        now=service.clock.now(),
+    )
