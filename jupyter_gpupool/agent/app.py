@@ -14,22 +14,24 @@ from collections.abc import Coroutine
 from pathlib import Path
 
 from jupyter_core.application import JupyterApp
-from traitlets import Bool, Float, Int, List, Unicode
+from traitlets import Bool, Dict, Float, Int, List, Unicode
 
 from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.errors import BadRequest, PoolError
 
 from .device_watch import Pace
 from .devices.opening import open_devices
+from .environments import EnvironmentRules
 from .freeing import TOLERATED_BYTES
 from .host import HostAgent, HostSettings
 from .host_facts import HostFacts, address_towards, usable_cpus, usable_memory_bytes
 from .journal import open_journal
 from .link import Link, LinkTarget, check_url
+from .offered import DEFAULT_ENVIRONMENT, Offered, read_offers
 from .open_files import OpenFiles
-from .starting import DEFAULT_ENVIRONMENT
 from .state_folder import open_state_folder, read_host_id, take_lock
 from .users import UserRules, read_uid_min
+from .zygotes import NOBODY
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +120,28 @@ class AgentApp(JupyterApp):
         min=0,
         help="Bytes of device memory that may be in use on a free device: what the driver itself"
         " keeps. More risks leasing a device that is not empty. Default: 512 MiB.",
+    ).tag(config=True)
+    environments = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        help="Further Python environments that claims may run in: name to path of an interpreter or"
+        " of an environment's folder. Each has to bring dask-cuda. Its first claim waits seconds"
+        ' until it is warm. Default: none; "default" is always there, and is the agent\'s own.',
+    ).tag(config=True)
+    environment_kept_s = Float(
+        3600.0,
+        min=60.0,
+        help="Seconds that an environment other than the default stays warm after its last process"
+        " has ended. Longer starts the next claim in it sooner, and keeps 150 MB of memory a user"
+        " who used it. Default: an hour.",
+    ).tag(config=True)
+    kernel_environments = Bool(
+        None,
+        allow_none=True,
+        help="Let claims run in the environment of the kernel that asks, if its interpreter is"
+        " there on this host for the claim's user. It runs as that user alone, as all that user's"
+        " code does; a root agent then starts interpreters that its admin has not chosen. Default:"
+        " off for a root agent that runs claims as their users, else on.",
     ).tag(config=True)
     sample_interval_s = Float(
         1.0,
@@ -275,7 +299,6 @@ class AgentApp(JupyterApp):
                 cpus=usable_cpus(),
                 memory_bytes=memory_bytes,
                 labels=tuple(self.labels),
-                environments=(DEFAULT_ENVIRONMENT,),
             ),
             pace=Pace(
                 busy_s=self.sample_interval_s,
@@ -288,8 +311,23 @@ class AgentApp(JupyterApp):
                 allow_system_users=self.allow_system_users,
                 uid_min=read_uid_min(),
             ),
-            spares=self.spares,
+            environments=self._environments(),
             memory_share_bytes=int(memory_bytes * self.host_memory_share / max(1, devices)),
+        )
+
+    def _environments(self) -> EnvironmentRules:
+        # Claims that are no other user's: what they may run, the agent's user may as well.
+        is_own = os.geteuid() != 0 or self.run_claims_as_agent
+        kernels_own = self.kernel_environments
+        return EnvironmentRules(
+            offered=(
+                Offered(DEFAULT_ENVIRONMENT, Path(sys.executable)),
+                *read_offers(self.environments),
+            ),
+            kernels_own=is_own if kernels_own is None else kernels_own,
+            kept_s=self.environment_kept_s,
+            spares=self.spares,
+            looks_as=None if is_own else NOBODY,
         )
 
 

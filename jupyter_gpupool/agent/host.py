@@ -8,14 +8,11 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
-from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.protocol.link import Desired, HostReport
 
@@ -27,6 +24,7 @@ from .control_groups import ControlGroups
 from .device_watch import DeviceWatch, Pace
 from .devices.base import Devices
 from .devices.lock import DeviceLocks
+from .environments import EnvironmentRules, Environments
 from .footprint import HOST_MARK
 from .foreign import foreign_on
 from .host_facts import HostFacts
@@ -46,7 +44,6 @@ from .sweeping import Sweeper
 from .table import Table
 from .users import UserRules, Users
 from .wanted import NOTHING, Wanted, is_news, wanted_of
-from .zygotes import Zygotes
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +52,7 @@ _STRAYS_END_WITHIN_S = 2.0
 _DAMAGE_SAID_FOR_S = 600.0
 _WARM_EVERY_S = 30.0
 _WARM_AGAIN_S = 5.0
+_LOOK_INTO_EVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +61,13 @@ class HostSettings:
 
     Attributes:
         memory_share_bytes: Host memory a worker when its claim names none.
-        spares: Processes kept forked ahead of any claim.
     """
 
     facts: HostFacts
     pace: Pace
     memory_share_bytes: int
     users: UserRules
-    spares: int = 0
-    interpreter: Path = Path(sys.executable)
+    environments: EnvironmentRules
 
 
 class HostAgent:
@@ -133,11 +129,12 @@ class HostAgent:
             locks=locks,
             devices=DeviceWatch(devices, locks, table, self._settings.pace),
             users=Users(self._settings.users),
-            zygotes=Zygotes(
-                interpreter=self._settings.interpreter,
+            environments=Environments(
+                self._settings.environments,
                 log_folder=folder.logs,
+                package_folder=folder.package,
                 exited=processes.ended_with,
-                spares=self._settings.spares,
+                news=self.news.set,
             ),
             processes=processes,
             sweeper=Sweeper(),
@@ -155,8 +152,11 @@ class HostAgent:
         """Adopt what runs, and be ready for the manager.
 
         Raises:
+            BadRequest: If an environment it should offer is no Python.
             Unavailable: If children could not reach the agent.
         """
+        await self._parts.environments.look()
+        self._parts.environments.refuse_no_python()
         # The zygotes inherit it, and so does all that they fork: how strays are found.
         os.environ[HOST_MARK] = self._parts.host_id
         await self._adopt()
@@ -172,6 +172,7 @@ class HostAgent:
                 ("the regular look", self._housekeeping.tick_for_ever),
                 ("tidying up", self._housekeeping.tidy_for_ever),
                 ("keeping a zygote warm", self._keep_warm),
+                ("the look into environments", self._look_into_environments),
             ):
                 group.create_task(supervised(name, work))
 
@@ -183,7 +184,7 @@ class HostAgent:
         await self._hands.close()
         self._parts.sweeper.close()
         await self._parts.socket.close()
-        await self._parts.zygotes.close()
+        await self._parts.environments.close()
         self._parts.processes.close()
         self._parts.users.close()
         self._parts.groups.tidy()
@@ -214,10 +215,16 @@ class HostAgent:
             at=datetime.now(UTC),
             agent_pid=os.getpid(),
             problem=self._problem(),
-            can_start=not self._zygote_problem and not self._parts.keeper.problem,
+            can_start=self._can_start(),
+            environments=self._parts.environments.reports(),
+            kernel_environments=self._settings.environments.kernels_own,
         )
         parts = self._parts
         return host_report(parts.host_id, self._settings.facts, parts.table, parts.devices, moment)
+
+    def _can_start(self) -> bool:
+        has_others = len(self._settings.environments.offered) > 1
+        return not self._parts.keeper.problem and (has_others or not self._zygote_problem)
 
     def _problem(self) -> str:
         damaged = time.monotonic() < self._record_problem_until_s
@@ -286,7 +293,7 @@ class HostAgent:
     async def _keep_warm(self) -> None:
         """Have a zygote ready before anyone needs it, and say so while there can be none."""
         while True:
-            problem = await self._zygote_problem_now()
+            problem = await self._parts.environments.warm_default()
             if problem != self._zygote_problem:
                 self._zygote_problem = problem
                 self.news.set()
@@ -294,8 +301,8 @@ class HostAgent:
                     logger.error("This host cannot start processes: %s", problem)
             await asyncio.sleep(_WARM_AGAIN_S if problem else _WARM_EVERY_S)
 
-    async def _zygote_problem_now(self) -> str:
-        try:
-            return (await self._parts.zygotes.warm(None)).problem
-        except PoolError as error:
-            return str(error)
+    async def _look_into_environments(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_INTO_EVERY_S)
+            await self._parts.environments.drop_unused()
+            await self._parts.environments.look()

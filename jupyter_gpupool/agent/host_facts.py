@@ -28,7 +28,6 @@ class HostFacts:
     cpus: int
     memory_bytes: int
     labels: tuple[str, ...] = ()
-    environments: tuple[str, ...] = ()
 
 
 def usable_cpus() -> int:

@@ -8,6 +8,7 @@ from .child_socket import ChildSocket
 from .control_groups import ControlGroups
 from .device_watch import DeviceWatch
 from .devices.lock import DeviceLocks
+from .environments import Environments
 from .footprint import Footprint
 from .launching import HostTerms
 from .open_files import OpenFiles
@@ -19,7 +20,6 @@ from .state_folder import StateFolder
 from .sweeping import Sweeper
 from .table import Table
 from .users import Users
-from .zygotes import Zygotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Parts:
     locks: DeviceLocks
     devices: DeviceWatch
     users: Users
-    zygotes: Zygotes
+    environments: Environments
     processes: ProcessWatch
     sweeper: Sweeper
     socket: ChildSocket

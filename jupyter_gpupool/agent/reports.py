@@ -9,7 +9,7 @@ from datetime import datetime
 from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.protocol.launch import Role
-from jupyter_gpupool.protocol.link import DeviceReport, HostReport
+from jupyter_gpupool.protocol.link import DeviceReport, EnvironmentReport, HostReport
 
 from .device_watch import DeviceWatch
 from .host_facts import HostFacts
@@ -27,6 +27,8 @@ class Moment:
     agent_pid: int
     problem: str
     can_start: bool
+    environments: tuple[EnvironmentReport, ...]
+    kernel_environments: bool
 
 
 def host_report(
@@ -45,7 +47,9 @@ def host_report(
         cpus=facts.cpus,
         memory_bytes=facts.memory_bytes,
         labels=facts.labels,
-        environments=facts.environments,
+        environments=tuple(each.name for each in moment.environments),
+        environment_reports=moment.environments,
+        kernel_environments=moment.kernel_environments,
         devices=device_reports(table, devices),
         schedulers=tuple(scheduler_report(r) for r in rows if r.key.role is Role.SCHEDULER),
         workers=tuple(worker_report(r) for r in rows if r.key.role is Role.WORKER),

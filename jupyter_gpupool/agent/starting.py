@@ -15,14 +15,12 @@ from jupyter_gpupool.protocol.launch import Launch
 from . import procfs
 from .claim_folders import make_working_folder, open_log
 from .launching import launch_of, memory_limit_bytes
+from .offered import Offered
 from .parts import Parts
 from .procfs import ProcessId
 from .seen import Seen
 from .wanted import WantedProcess
 from .zygotes import Identity
-
-DEFAULT_ENVIRONMENT = "default"
-"""The environment the agent itself runs in; the only one it offers so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +29,7 @@ class Prepared:
 
     seen: Seen
     launch: Launch
+    environment: Offered
     identity: Identity | None
 
 
@@ -40,7 +39,7 @@ async def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
     Raises:
         PoolError: If it cannot.
     """
-    _check_environment(wanted)
+    environment = parts.environments.find(wanted.claim.environment, wanted.claim.interpreter)
     identity = await parts.users.identity_of(wanted.claim.os_user)
     device = _device_of(wanted, parts)
     uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
@@ -55,7 +54,7 @@ async def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
         scheduler_address=_scheduler_address(wanted, parts),
     )
     parts.records.write(seen)
-    return Prepared(seen=seen, launch=launch, identity=identity)
+    return Prepared(seen=seen, launch=launch, environment=environment, identity=identity)
 
 
 async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
@@ -68,8 +67,12 @@ async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
     lock_fd = None if device is None else parts.locks.acquire(device)
     log_fd = open_log(parts.folder, key)
     try:
-        pid = await parts.zygotes.fork(
-            prepared.launch, identity=prepared.identity, log_fd=log_fd, lock_fd=lock_fd
+        pid = await parts.environments.fork(
+            prepared.launch,
+            environment=prepared.environment,
+            identity=prepared.identity,
+            log_fd=log_fd,
+            lock_fd=lock_fd,
         )
     finally:
         os.close(log_fd)
@@ -106,11 +109,3 @@ def _scheduler_address(wanted: WantedProcess, parts: Parts) -> str | None:
     if scheduler is not None and scheduler.listens:
         return scheduler.address
     return wanted.claim.scheduler_address
-
-
-def _check_environment(wanted: WantedProcess) -> None:
-    if wanted.claim.environment not in ("", DEFAULT_ENVIRONMENT):
-        raise NotFound(
-            f"This host has no Python environment named {wanted.claim.environment!r}.",
-            hint=f'It offers "{DEFAULT_ENVIRONMENT}".',
-        )

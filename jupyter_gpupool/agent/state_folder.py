@@ -40,6 +40,11 @@ class StateFolder:
         return self.path / "logs"
 
     @property
+    def package(self) -> Path:
+        """Where other environments find our package."""
+        return self.path / "package"
+
+    @property
     def socket(self) -> Path:
         """Where forked processes find their agent."""
         return self.path / "agent.sock"

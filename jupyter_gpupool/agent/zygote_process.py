@@ -71,6 +71,11 @@ class ZygoteProcess:
         """Its process."""
         return self._process.pid
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a child of its lives, or is asked for."""
+        return bool(self.children or self._waiting)
+
     async def warm(self, deadline_s: float) -> Warm:
         """Wait until it can fork.
 

@@ -29,6 +29,7 @@ _LONGEST_PAUSE_S = 30.0
 _ENDS_WITHIN_S = 2.0
 _IDLE_KEPT_S = 300.0
 """A user's own zygote holds 150 MB: it goes when its user has had nothing for that long."""
+_ZYGOTE = "jupyter_gpupool.runtime.zygote"
 _SECRET = "GPUPOOL_TOKEN"  # noqa: S105 - the name of it
 _LIBRARIES = "LD_LIBRARY_PATH"
 _SHARED = ("PATH", "LANG", "LC_", _LIBRARIES, "TZ", "TMPDIR", "CUDA", "NVIDIA", "GPUPOOL_", "DASK_")
@@ -50,6 +51,10 @@ class Identity:
     uid: int
     gid: int
     groups: tuple[int, ...] = ()
+
+
+NOBODY = Identity(65534, 65534)
+"""Who may do nothing and owns nothing."""
 
 
 @dataclass(slots=True)
@@ -87,6 +92,10 @@ class Zygotes:
     Args:
         interpreter: The Python of the environment they run in.
         log_folder: Where a zygote's own output goes; exists.
+        name: The environment's, for its logs.
+        package_folder: Where our own package is taken from; None if the environment brings it.
+        may_share: Whether one zygote may fork for several users.
+        is_kept: Whether one that has died is started again before anybody asks for it.
         exited: Called with (pid, status) when a child has ended and its zygote saw it: `status` is
             an exit code, or -N for signal N. A child whose zygote died first is not told of.
         spares: Children to keep forked ahead, 25 MB each; a user's own zygote keeps none.
@@ -99,15 +108,23 @@ class Zygotes:
         log_folder: Path,
         exited: Callable[[int, int], None],
         spares: int = 0,
+        name: str = "default",
+        package_folder: Path | None = None,
+        may_share: bool = True,
+        is_kept: bool = True,
     ) -> None:
         self._interpreter = interpreter
+        self._name = name
+        self._package_folder = package_folder
+        self._is_kept = is_kept
         self._spares = spares
         self._log_folder = log_folder
         self._exited = exited
         self._slots: dict[Identity | None, _Slot] = {}
         self._is_closed = False
         self._untrusted: Path | None = None
-        self._is_looked_at = False
+        self._may_share = may_share
+        self._is_looked_at = not may_share
 
     async def warm(self, identity: Identity | None) -> Warm:
         """Have a zygote for that user, started if need be; None is the agent's own user.
@@ -176,6 +193,12 @@ class Zygotes:
         processes = (slot.process for slot in self._slots.values())
         return tuple(p.pid for p in processes if p is not None and not p.is_gone)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a zygote is being started or forks, or a child of one lives."""
+        slots = self._slots.values()
+        return any(s.starting or (s.process is not None and s.process.is_used) for s in slots)
+
     async def _slot_for(self, identity: Identity | None) -> _Slot:
         own = os.geteuid()
         uid = own if identity is None else identity.uid
@@ -184,7 +207,7 @@ class Zygotes:
                 f"This host's agent runs as user {own} and cannot start processes of user {uid}.",
                 hint="Run the agent as root, or claim as the agent's own user.",
             )
-        shared = uid == own or await self._may_share()
+        shared = uid == own or await self._shares()
         # Further groups are part of it: a user who was given one gets a new zygote.
         whose = None if shared else identity
         return self._slots.setdefault(whose, _Slot(whose))
@@ -211,7 +234,7 @@ class Zygotes:
         self._note_use(slot)
         self._exited(pid, status)
 
-    async def _may_share(self) -> bool:
+    async def _shares(self) -> bool:
         if not self._is_looked_at:
             self._untrusted = await asyncio.to_thread(_first_untrusted, self._interpreter)
             self._is_looked_at = True
@@ -220,7 +243,7 @@ class Zygotes:
                     "%s is not root's alone, so each user gets a zygote of their own.",
                     self._untrusted,
                 )
-        return self._untrusted is None
+        return self._may_share and self._untrusted is None
 
     async def _start(self, slot: _Slot) -> Warm:
         try:
@@ -240,7 +263,7 @@ class Zygotes:
         """A zygote has died: have another one, later each time it dies before it was warm."""
         if self._is_closed or self._slots.get(slot.identity) is not slot:
             return
-        if slot.identity is not None:
+        if slot.identity is not None or not self._is_kept:
             # Its user may never come again; whoever forks next starts another one.
             logger.warning("The zygote of user %d has ended.", slot.user)
             return
@@ -258,14 +281,13 @@ class Zygotes:
 
     def _command(self, slot: _Slot) -> ZygoteCommand:
         identity = slot.identity
-        isolated = os.geteuid() == 0 and identity is None
+        isolated = os.geteuid() == 0 and identity is None and self._may_share
         return ZygoteCommand(
             # -I for root: neither the caller's folder nor its variables choose what root loads.
             arguments=(
                 str(self._interpreter),
                 "-I" if isolated else "-P",
-                "-m",
-                "jupyter_gpupool.runtime.zygote",
+                *_program(self._package_folder),
                 str(self._spares if identity is None else 0),
             ),
             user=None if identity is None else identity.uid,
@@ -276,8 +298,19 @@ class Zygotes:
                 **(_NO_HOME if isolated else {}),
                 **_TUNED,
             },
-            log=self._log_folder / f"zygote-{slot.user}.log",
+            log=self._log_folder / f"zygote-{self._name}-{slot.user}.log",
         )
+
+
+def _program(package_folder: Path | None) -> tuple[str, str]:
+    """How an interpreter is told to be a zygote."""
+    if package_folder is None:
+        return "-m", _ZYGOTE
+    # Only while our package is found: nothing else may ever come from there.
+    return "-c", (
+        f"import sys; sys.path.insert(0, {str(package_folder)!r});"
+        f" from {_ZYGOTE} import main; sys.path.pop(0); sys.exit(main(sys.argv))"
+    )
 
 
 def _first_untrusted(interpreter: Path) -> Path | None:

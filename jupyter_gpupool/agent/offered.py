@@ -1,0 +1,91 @@
+"""Which Python environments a host offers, from what its admin wrote down.
+
+Made by `app` at the start, read by `environments`.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.protocol.using import OWN_ENVIRONMENT
+
+DEFAULT_ENVIRONMENT = "default"
+"""The environment the agent itself runs in: what a claim gets that names none."""
+Stamp = tuple[tuple[str, int], ...]
+"""A state of an environment's files."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_INTERPRETER = Path("bin") / "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A Python that workers can run in.
+
+    Attributes:
+        is_kernels: It is the one of somebody's kernel, and never shared between users.
+    """
+
+    name: str
+    interpreter: Path
+    is_kernels: bool = False
+
+    @property
+    def log_name(self) -> str:
+        """Its name in that of a log: all kernels' own ones are called the same."""
+        if not self.is_kernels:
+            return self.name
+        return f"{self.name}-{hashlib.sha256(str(self.interpreter).encode()).hexdigest()[:8]}"
+
+    def stamp(self) -> Stamp:
+        """What changes when something is installed there or removed. May take long."""
+        folders = self.interpreter.parent.parent.glob("lib*/python3*/*-packages")
+        return tuple((str(path), _changed_ns(path)) for path in (self.interpreter, *folders))
+
+
+def read_offers(paths: Mapping[str, str]) -> tuple[Offered, ...]:
+    """The environments of these names; a path leads to an interpreter or to its folder.
+
+    Raises:
+        BadRequest: If a name cannot be one, or a path leads to no program.
+    """
+    return tuple(Offered(_checked(name), _interpreter(name, path)) for name, path in paths.items())
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name) or name in (DEFAULT_ENVIRONMENT, OWN_ENVIRONMENT):
+        raise BadRequest(
+            f"{name[:80]!r} cannot be the name of an environment.",
+            field="environments",
+            hint="Use letters, digits, dots and dashes; not"
+            f" {DEFAULT_ENVIRONMENT!r} and not {OWN_ENVIRONMENT!r}, which mean something already.",
+        )
+    return name
+
+
+def _interpreter(name: str, path: str) -> Path:
+    # Not resolved: the link in its folder is what makes an environment of an interpreter.
+    given = Path(path).expanduser().absolute()
+    interpreter = given / _INTERPRETER if given.is_dir() else given
+    if not interpreter.is_file() or not os.access(interpreter, os.X_OK):
+        raise not_python(name, interpreter, "there is no such program")
+    return interpreter
+
+
+def not_python(name: str, interpreter: Path, why: str) -> BadRequest:
+    """The path of an environment leads to something else."""
+    return BadRequest(
+        f'The environment "{name}" has no Python at {interpreter}: {why}.',
+        field="environments",
+        hint="Give the path of an interpreter, or of the folder of an environment.",
+    )
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
