@@ -1,6 +1,17 @@
-from .notebook.claim import attach, claim, claims, status
+from .notebook.asking import (
+    claims,
+    environments,
+    explain,
+    keep_alive,
+    logs,
+    release,
+    scale,
+    status,
+)
+from .notebook.claim import attach, claim
 from .notebook.cluster import ClaimCluster
 from .notebook.opening import StillWaiting
+from .notebook.reclaiming import Reclaim
 from .pool.errors import (
     BadRequest,
     ClaimLost,
@@ -22,10 +33,17 @@ __all__ = [
     "NotAuthenticated",
     "NotFound",
     "PoolError",
+    "Reclaim",
     "StillWaiting",
     "Unavailable",
     "attach",
     "claim",
     "claims",
+    "environments",
+    "explain",
+    "keep_alive",
+    "logs",
+    "release",
+    "scale",
     "status",
 ]

@@ -1,20 +1,21 @@
 """`gpupool.claim(…)` and its neighbours: what a notebook user calls.
 
 Reached through the package's lazy attributes. Finds the pool, turns words into terms, and hands
-over a Dask cluster.
+over a Dask cluster. What needs no Dask is in `asking`.
 """
 
-from collections.abc import Sequence
 from typing import Unpack
 
 from jupyter_gpupool.client.pools import Pool, current_pool
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import parse_duration
-from jupyter_gpupool.protocol.api import ClaimView, StatusView
+from jupyter_gpupool.protocol.api import ClaimView
 
 from .cluster import ClaimCluster
 from .opening import Opening
+from .reclaiming import OnReclaim
 from .terms import ClaimTerms, Duration, Gpus, body_of
+from .used_from import used_from
 
 
 def claim(
@@ -24,6 +25,7 @@ def claim(
     timeout: Duration | None = None,
     asynchronous: bool = False,
     quiet: bool = False,
+    on_reclaim: OnReclaim | None = None,
     pool: Pool | None = None,
     **terms: Unpack[ClaimTerms],
 ) -> ClaimCluster:
@@ -37,6 +39,7 @@ def claim(
         timeout: Give up after this time, such as "10 min"; None waits for ever.
         asynchronous: For use with `await` or `async with` on a running loop.
         quiet: Print nothing.
+        on_reclaim: Called in a thread of its own when something is about to be taken back.
         pool: Another pool than the one the environment names.
         terms: name, model, gpu_memory, memory, nthreads, time_limit, environment, env, priority,
             and dask-cuda's options for each worker: see `ClaimTerms`.
@@ -45,7 +48,7 @@ def claim(
         PoolError: BadRequest for terms that make no sense, StillWaiting after `timeout`, ClaimLost
             if it ends before it runs, Unavailable if there is no pool to ask.
     """
-    body = body_of(gpus, terms)
+    body = body_of(gpus, terms, used_from())
     if asynchronous and not wait:
         raise BadRequest(
             "wait=False is for blocking use.",
@@ -58,6 +61,8 @@ def claim(
         asynchronous=asynchronous,
         quiet=quiet,
     )
+    if on_reclaim is not None:
+        cluster.on_reclaim(on_reclaim)
     if wait and not asynchronous:
         cluster.wait_until_running()
     elif not asynchronous:
@@ -66,7 +71,7 @@ def claim(
 
 
 def attach(
-    claim: str | ClaimView,
+    claim: str | ClaimView = "",
     *,
     release_on_close: bool = False,
     asynchronous: bool = False,
@@ -75,14 +80,23 @@ def attach(
 ) -> ClaimCluster:
     """Get the Dask cluster of a claim you hold already, by its id or name.
 
-    Closing it leaves the claim as it is, unless `release_on_close`.
+    Several notebooks may do so with one claim at once. Closing it leaves the claim as it is,
+    unless `release_on_close`.
+
+    Args:
+        claim: Which one; "" is the one of this notebook, or the only one you hold.
+        release_on_close: Whether closing it gives the claim back.
+        asynchronous: As of `claim`.
+        quiet: Print nothing.
+        pool: As of `claim`.
 
     Raises:
-        PoolError: NotFound if you hold no such claim, ClaimLost if it ends while it is waited for.
+        PoolError: NotFound if you hold no such claim, BadRequest if several are meant, ClaimLost
+            if it ends while it is waited for.
     """
     pool = _pool(pool, asynchronous=asynchronous)
     cluster = ClaimCluster(
-        Opening(pool, name_or_id=claim) if isinstance(claim, str) else Opening(pool, view=claim),
+        Opening(pool, view=claim) if isinstance(claim, ClaimView) else Opening(pool, name=claim),
         release_on_close=release_on_close,
         asynchronous=asynchronous,
         quiet=quiet,
@@ -90,18 +104,6 @@ def attach(
     if not asynchronous:
         cluster.wait_until_running()
     return cluster
-
-
-def claims(*, ended: bool = False, pool: Pool | None = None) -> Sequence[ClaimView]:
-    """The claims you hold, and all that may be seen by you if you are an admin."""
-    pool = pool or current_pool()
-    return pool.background.run(lambda _say: pool.client.claims(ended=ended))
-
-
-def status(*, pool: Pool | None = None) -> StatusView:
-    """The pool in one look, and who you are to it."""
-    pool = pool or current_pool()
-    return pool.background.run(lambda _say: pool.client.status())
 
 
 def _pool(pool: Pool | None, *, asynchronous: bool) -> Pool | None:

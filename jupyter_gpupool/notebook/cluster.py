@@ -9,6 +9,7 @@ that the pool may end a claim: then its clients are told instead of hanging.
 
 import asyncio
 import contextlib
+import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,15 @@ from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
 from .arrivals import Arrivals
+from .card import card_html
 from .clients import EndsByItself, end_clients, fail_results
 from .following import Following, Listener
-from .giving_back import give_back, give_back_at_exit
+from .giving_back import give_back, give_back_at_exit, give_back_now
 from .greeting import Greeting
+from .in_use import InUse
+from .moments import here_and_now
 from .opening import Opened, Opening, lost
+from .reclaiming import Reclaiming
 from .security import ClaimSecurity
 from .voice import Voice
 from .workers import adapted, granted, planned, scaled
@@ -38,7 +43,7 @@ _WARM_WITHIN_S = 0.5
 _NOT_RUNNING = (Status.closed, Status.closing, Status.failed)
 
 
-class ClaimCluster(EndsByItself, Cluster):
+class ClaimCluster(EndsByItself, InUse, Cluster):
     """The workers of one claim, and the scheduler that is theirs alone.
 
     Sets of workers, by name (a worker is named for its lease):
@@ -61,6 +66,7 @@ class ClaimCluster(EndsByItself, Cluster):
         quiet: bool = False,
     ) -> None:
         self._opening = opening
+        self._reclaiming = Reclaiming()
         self.release_on_close = release_on_close
         self._timeout_s = timeout_s
         self._voice = Voice(quiet=quiet)
@@ -73,6 +79,7 @@ class ClaimCluster(EndsByItself, Cluster):
         self._greeting = Greeting()
         self._warming: asyncio.Future[None] | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._owes_release = False
         super().__init__(
             asynchronous=asynchronous,
             loop=loop,
@@ -150,8 +157,9 @@ class ClaimCluster(EndsByItself, Cluster):
         run = self.pool.background.run
         try:
             self.request()
-            opened = run(lambda say: self._opening.wait(say, limit_s), self._voice.say)
+            opened = run(lambda say: self._opening.wait(say, limit_s), self._voice.hear)
             self.sync(self._connect, opened)
+            self._voice.wait_is_over(f"Claim {self.name} runs.")
         except BaseException:
             run(lambda _say: self._opening.give_up("its client could not connect"))
             self._abandon()
@@ -168,10 +176,11 @@ class ClaimCluster(EndsByItself, Cluster):
             bridge = self.pool.background.bridge
             try:
                 opened = await bridge(
-                    lambda say: self._opening.wait(say, self._timeout_s), self._voice.say
+                    lambda say: self._opening.wait(say, self._timeout_s), self._voice.hear
                 )
                 self._is_requested(opened.view)
                 await self._connect(opened)
+                self._voice.wait_is_over(f"Claim {self.name} runs.")
             except BaseException:
                 await bridge(lambda _say: self._opening.give_up("its client could not connect"))
                 self._abandon()
@@ -195,7 +204,9 @@ class ClaimCluster(EndsByItself, Cluster):
         self.name = view.name
         if self.release_on_close and self._finalizer is None:
             # A cluster that was forgotten must not keep devices when its Python ends.
-            self._finalizer = weakref.finalize(self, give_back_at_exit, self.pool, view)
+            self._finalizer = weakref.finalize(
+                self, give_back_at_exit, self.pool, view, os.getpid()
+            )
 
     def _is_reachable(self, connection: ConnectionView) -> None:
         self._on_loop(self._greeting.begin, connection)
@@ -207,7 +218,7 @@ class ClaimCluster(EndsByItself, Cluster):
         await super()._start()
         self._warming = asyncio.ensure_future(greeted.warm_workers())
         listener = Listener(changed=self._has_changed, ended=self._has_ended)
-        self._voice.warn(opened.view)
+        self._has_changed(opened.view)
         self._following = Following(self.pool, opened.view, listener)
         self._following.start()
 
@@ -283,15 +294,28 @@ class ClaimCluster(EndsByItself, Cluster):
         Raises:
             Unavailable: If the manager could not be told: then the claim may still run.
         """
-        if self.status == Status.closed:
+        if self.status == Status.closed and not self._owes_release:
             return NoOpAwaitable() if self.asynchronous else None
         if self.asynchronous:
             return self._close()
+        if self.status != Status.closed:
+            self._close_blocking(timeout)
+        else:
+            self._is_given_back(give_back_now(self.pool, self._known_view))
+        return None
+
+    def _close_blocking(self, timeout_s: float | None) -> None:
         try:
-            self.sync(self._close, callback_timeout=timeout)
+            self.sync(self._close, callback_timeout=timeout_s)
+        except PoolError:
+            raise
+        except BaseException:
+            # Interrupted, or out of its time: the devices are worth one more moment.
+            if self._owes_release:
+                self._is_given_back(give_back_now(self.pool, self._known_view))
+            raise
         finally:
             self._loop_runner.stop()
-        return None
 
     def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
         try:
@@ -311,19 +335,31 @@ class ClaimCluster(EndsByItself, Cluster):
             self._voice.say(str(error))
 
     async def _close(self) -> None:
+        if self.status == Status.closed and self._owes_release:
+            await self._release()
         if self.status in _NOT_RUNNING:
             return
         self.status = Status.closing
+        self._owes_release = self.release_on_close and self.view is not None
         release = asyncio.ensure_future(self._release())
         await self._hang_up()
         await release
 
     async def _release(self) -> None:
-        if self.release_on_close and self.view is not None:
-            try:
-                self._opening.view = await give_back(self.pool, self.view)
-            finally:
-                self._is_settled()
+        if self._owes_release:
+            self._is_given_back(await give_back(self.pool, self._known_view))
+        elif self.view is not None:
+            await self.pool.background.bridge(lambda _say: self._opening.detach())
+
+    def _is_given_back(self, view: ClaimView) -> None:
+        self._owes_release = False
+        self._opening.view = view
+        self._is_settled()
+
+    @property
+    def _known_view(self) -> ClaimView:
+        assert self.view is not None, "only what was requested is owed or asked about"
+        return self.view
 
     async def _hang_up(self) -> None:
         """Close everything on our side, whatever state the other side is in."""
@@ -342,6 +378,7 @@ class ClaimCluster(EndsByItself, Cluster):
     def _has_changed(self, view: ClaimView) -> None:
         self._opening.view = view
         self._voice.warn(view)
+        self._reclaiming.hear(view)
 
     def _has_ended(self, reason: str) -> None:
         self._on_loop(self._lose, reason)
@@ -362,6 +399,7 @@ class ClaimCluster(EndsByItself, Cluster):
 
     def _abandon(self) -> None:
         """It never ran, and what was asked for has been given up."""
+        self._voice.wait_is_over()
         self.status = Status.closed
         self._is_settled()
 
@@ -384,3 +422,9 @@ class ClaimCluster(EndsByItself, Cluster):
             return f"{type(self).__name__}({self.name!r}, lost: {self._lost.message})"
         text: str = super().__repr__()
         return text
+
+    def _repr_html_(self, cluster_status: object = None) -> str:
+        if self.view is None:
+            text: str = super()._repr_html_(cluster_status)
+            return text
+        return card_html(self.view, here_and_now())

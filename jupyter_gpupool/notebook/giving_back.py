@@ -7,12 +7,18 @@ not answer has granted is given back in the background once it does.
 import asyncio
 import atexit
 import contextlib
+import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.client.this_host import ThisHost, started_at
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.protocol.api import ClaimView
+
+from .left_behind import is_gone
+from .this_kernel import is_restarting, this_kernel
 
 _RELEASE_WITHIN_S = 5.0
 _AT_EXIT_WITHIN_S = 2.0
@@ -31,19 +37,61 @@ async def give_back(pool: Pool, view: ClaimView) -> ClaimView:
     try:
         return await pool.background.bridge(lambda _say: _release(pool, view, _RELEASE_WITHIN_S))
     except (Unavailable, TimeoutError) as error:
-        raise Unavailable(
-            f"{_said(error)} So claim {view.name} may still run.",
-            hint=f"Later: jupyter gpupool release {view.id}",
-        ) from error
+        raise _may_still_run(view, error) from error
 
 
-def give_back_at_exit(pool: Pool, view: ClaimView) -> None:
-    """The same for a cluster that nobody closed: nobody is left to raise to."""
+def give_back_now(pool: Pool, view: ClaimView) -> ClaimView:
+    """The same for a caller without a loop of its own."""
     try:
-        pool.background.run(lambda _say: _release(pool, view, _AT_EXIT_WITHIN_S))
+        return pool.background.run(lambda _say: _release(pool, view, _RELEASE_WITHIN_S))
+    except (Unavailable, TimeoutError) as error:
+        raise _may_still_run(view, error) from error
+
+
+def _may_still_run(view: ClaimView, error: Exception) -> Unavailable:
+    return Unavailable(
+        f"{_said(error)} So claim {view.name} may still run.",
+        hint=f"Later: jupyter gpupool release {view.id}",
+    )
+
+
+def give_back_at_exit(pool: Pool, view: ClaimView, pid: int) -> None:
+    """The same for a cluster that nobody closed: nobody is left to raise to.
+
+    A kernel that restarts keeps its claims, for it will attach to them; so do other kernels that
+    use them, and a forked child has none.
+    """
+    if os.getpid() != pid or is_restarting():
+        return
+    try:
+        _run_or_begin(pool, lambda: _release_unless_shared(pool, view))
     except (PoolError, TimeoutError, RuntimeError) as error:
         # RuntimeError: Python is so far gone that not even a thread can be had.
         sys.stderr.write(f"Claim {view.name} could not be given back: {_said(error)}\n")
+
+
+def _run_or_begin(pool: Pool, release: Callable[[], Coroutine[Any, Any, ClaimView | None]]) -> None:
+    if _is_running(pool.background.loop):
+        # The garbage collector may call from the very loop that would be waited for.
+        _keep(asyncio.create_task(release()))
+    else:
+        pool.background.run(lambda _say: release())
+
+
+def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+async def _release_unless_shared(pool: Pool, view: ClaimView) -> ClaimView | None:
+    async with asyncio.timeout(_AT_EXIT_WITHIN_S):
+        here, us = ThisHost.read(), this_kernel().id
+        kernels = (await pool.client.claim(view.id, patience_s=_AT_EXIT_WITHIN_S / 2)).kernels
+        if any(each.id != us and not is_gone(each, here, started_at) for each in kernels):
+            return None
+        return await pool.client.release(view.id, patience_s=_AT_EXIT_WITHIN_S / 2)
 
 
 def _said(error: Exception) -> str:
@@ -73,9 +121,13 @@ def release_once_known(
     if not _unfinished:
         atexit.unregister(_finish)
         atexit.register(_finish, pool)
+    _keep(task)
+    return task
+
+
+def _keep(task: "asyncio.Task[ClaimView | None]") -> None:
     _unfinished.add(task)
     task.add_done_callback(_unfinished.discard)
-    return task
 
 
 async def _release_known(
@@ -105,3 +157,6 @@ def _finish(pool: Pool) -> None:
 
     with contextlib.suppress(RuntimeError):
         pool.background.run(lambda _say: finish())
+
+
+os.register_at_fork(after_in_child=_unfinished.clear)

@@ -9,16 +9,22 @@ failed start is gone, and the next one is greeted in its place.
 
 import asyncio
 import contextlib
+import logging
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from distributed.core import rpc
+from distributed.protocol.pickle import dumps
 
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.api import ConnectionView
 
+from .modules import modules_beside
+from .modules_plugin import ModulesBeside, ModulesOnScheduler, ModulesOnWorker
 from .security import ClaimSecurity
 
+_log = logging.getLogger(__name__)
 _WARMED = 16
 """Beyond this many workers the handshakes would slow each other down."""
 
@@ -77,8 +83,32 @@ async def _greet(connection: ConnectionView) -> Greeted | None:
     scheduler = rpc(connection.scheduler_address, connection_args=arguments)
     try:
         # Two at once: the cluster will want two connections, and a handshake takes its time.
-        await asyncio.gather(scheduler.identity(), scheduler.identity())
+        *_, modules = await asyncio.gather(
+            scheduler.identity(), scheduler.identity(), asyncio.to_thread(modules_beside)
+        )
+        if modules is not None:
+            # Before any task can be sent, and mostly before the workers are there.
+            await _share(scheduler, modules)
     except OSError:
         await scheduler.close_rpc()
         return None
     return Greeted(security=security, scheduler=scheduler)
+
+
+async def _share(scheduler: Any, modules: ModulesBeside) -> None:
+    """Have the claim import what lies beside the notebook."""
+    folder = sha256(modules.folder.encode()).hexdigest()[:16]
+    try:
+        await scheduler.register_scheduler_plugin(
+            plugin=dumps(ModulesOnScheduler(modules)),
+            name=f"gpupool-modules-{folder}-{modules.fingerprint}",
+            idempotent=True,
+        )
+        # Only then: a worker that cannot read a plugin does not start.
+        await scheduler.register_worker_plugin(
+            plugin=dumps(ModulesOnWorker(modules)),
+            name=f"gpupool-modules-{folder}",
+            idempotent=False,
+        )
+    except Exception as error:  # noqa: BLE001 - Dask raises here whatever went wrong over there
+        _log.warning("Modules in %s cannot be imported by this claim: %s", modules.folder, error)

@@ -6,6 +6,7 @@ Lives on the background loop; `cluster` runs it from whatever thread or loop its
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from jupyter_gpupool.client.background import Say
@@ -16,18 +17,18 @@ from jupyter_gpupool.client.pools import Pool, current_pool
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.errors import ClaimLost, PoolError, Unavailable
 from jupyter_gpupool.pool.event import EventKind
-from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.protocol.api import ClaimBody, ClaimView, ConnectionView, EventView
 
+from .attachment import Attachment
 from .giving_back import release_once_known
+from .left_behind import first_look, left_behind_text
+from .voice import Lasting
+from .waiting import Waiting, why
+from .which import find
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-_SILENT_FOR_S = 2.0
-"""A wait shorter than this is not worth a word."""
-_LOOK_EVERY_S = 3.0
-"""A place in line changes without an event of ours: it has to be looked up."""
 _GIVE_UP_WITHIN_S = 5.0
 _LAST_LOOK_WITHIN_S = 1.0
 _OVER = (Phase.ENDING, Phase.ENDED)
@@ -63,7 +64,7 @@ def too_late(view: ClaimView, timeout_s: float | None) -> StillWaiting:
     """The error for a claim that did not start in time; the view is of when it still waited."""
     return StillWaiting(
         f"Claim {view.name} did not start within {timeout_s:g} s and has been given up:"
-        f" {_why(view)}",
+        f" {why(view)}",
         hint=_what_would_help(view),
     )
 
@@ -88,17 +89,18 @@ class Opening:
         *,
         body: ClaimBody | None = None,
         view: ClaimView | None = None,
-        name_or_id: str = "",
+        name: str | None = None,
     ) -> None:
-        given = (body is not None, view is not None, bool(name_or_id))
+        given = (body is not None, view is not None, name is not None)
         assert sum(given) == 1, "either a new claim, or one that exists"
         self.view = view
         self.reachable: Callable[[ConnectionView], None] = _nobody
         self._pool = pool
         self._body = body
-        self._name_or_id = name_or_id
+        self._name = name or ""
         self._key = new_key()
         self._connection: ConnectionView | None = None
+        self._attachment: Attachment | None = None
 
     @property
     def pool(self) -> Pool:
@@ -147,9 +149,15 @@ class Opening:
             ClaimLost: If it ends instead; the reason is in the message.
         """
         view = await self.request()
+        look = first_look(self.pool)
+        if look is not None:
+            look.add_done_callback(partial(self._tell_left_behind, say))
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._until_running(_Waiting(say))
+                opened = await self._until_running(Waiting(say))
+                if look is not None:
+                    await look
+                return opened
         except TimeoutError:
             waited = await self._last_look(view)
             await self.give_up("not started in time")
@@ -157,6 +165,23 @@ class Opening:
         except asyncio.CancelledError:
             await self.give_up("interrupted while it waited")
             raise
+
+    def _tell_left_behind(self, say: Say, look: "asyncio.Task[Sequence[ClaimView]]") -> None:
+        if not look.cancelled() and self.view is not None:
+            others = [view for view in look.result() if view.id != self.view.id]
+            for line in left_behind_text(others):
+                say(Lasting(line))
+
+    def attach(self) -> None:
+        """Tell the pool that this kernel uses the claim; on the background loop."""
+        if self._attachment is None and self.view is not None:
+            self._attachment = Attachment(self.pool, self.view.id)
+            self._attachment.begin()
+
+    async def detach(self) -> None:
+        """Tell the pool that it does so no more; on the background loop."""
+        if self._attachment is not None:
+            await self._attachment.end()
 
     async def _last_look(self, requested: ClaimView) -> ClaimView:
         """The claim while it still waits: given up, it has no place and no reason to wait."""
@@ -173,7 +198,9 @@ class Opening:
         A manager that does not answer soon is told in the background, once it does.
         """
         view = self.view
-        if self._body is not None and view is not None and view.phase not in _OVER:
+        if self._body is None:
+            await self.detach()
+        elif view is not None and view.phase not in _OVER:
             await self._undo(_known(view), reason)
 
     async def _undo(self, ask: "Callable[[], Awaitable[ClaimView]]", reason: str) -> None:
@@ -186,10 +213,10 @@ class Opening:
 
     async def _ask(self) -> ClaimView:
         if self._body is None:
-            return await self.pool.client.find_claim(self._name_or_id)
+            return await find(self.pool.client, self._name)
         return await self.pool.client.request_claim(self._body, key=self._key)
 
-    async def _until_running(self, waiting: "_Waiting") -> Opened:
+    async def _until_running(self, waiting: "Waiting") -> Opened:
         view = await self.request()
         async with self.pool.events.watch(view.id, after=view.seq) as watch:
             if view.scheduler_address is not None:
@@ -210,9 +237,10 @@ class Opening:
             self._connection = await self.pool.client.connection(self.view.id)
         if self._connection.scheduler_address is None:
             return None
+        self.attach()
         return Opened(view=self.view, connection=self._connection)
 
-    async def _hear(self, notice: Notice | None, waiting: "_Waiting") -> None:
+    async def _hear(self, notice: Notice | None, waiting: "Waiting") -> None:
         assert self.view is not None, "requested before"
         if isinstance(notice, EventView):
             await self._happened(notice)
@@ -223,6 +251,8 @@ class Opening:
                 self.view = await self.pool.client.claim(self.view.id, patience_s=0)
                 await self._look_for_scheduler()
             if notice is None:
+                # It takes long: should this kernel end meanwhile, its claim can be told as left.
+                self.attach()
                 waiting.speak(self.view)
 
     async def _happened(self, event: EventView) -> None:
@@ -244,37 +274,6 @@ class Opening:
             self._connection = await self.pool.client.connection(self.view.id)
             if self._connection.scheduler_address is not None:
                 self.reachable(self._connection)
-
-
-class _Waiting:
-    """What has been said of the wait so far, so that nothing is said twice."""
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-        self._since = asyncio.get_running_loop().time()
-        self._last = ""
-
-    def speak_in_s(self) -> float:
-        waited_s = asyncio.get_running_loop().time() - self._since
-        return _LOOK_EVERY_S if waited_s >= _SILENT_FOR_S else _SILENT_FOR_S - waited_s
-
-    def speak(self, view: ClaimView) -> None:
-        self._once(f"Claim {view.name} {_why(view)}")
-
-    def manager_silent(self) -> None:
-        self._once("The pool's manager does not answer; the claim is kept, waiting for it.")
-
-    def _once(self, text: str) -> None:
-        if text != self._last:
-            self._last = text
-            self._say(text)
-
-
-def _why(view: ClaimView) -> str:
-    if view.wait is None:
-        return f"is {view.phase}: {view.reason}"
-    place = f"waits, number {view.wait.place} in line for"
-    return f"{place} {plural(max(1, view.workers.min), 'device')}: {view.wait.reason}"
 
 
 _PHASES = {EventKind(f"claim.{phase}"): phase for phase in Phase}

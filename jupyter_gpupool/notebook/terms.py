@@ -12,6 +12,7 @@ from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.pool.units import parse_bytes, parse_duration
 from jupyter_gpupool.protocol.api import ClaimBody, Workers
+from jupyter_gpupool.protocol.using import UsedFrom
 
 Gpus = int | tuple[int, int]
 """A number of devices, or the least to start with and the most to grow to."""
@@ -42,6 +43,7 @@ class ClaimTerms(WorkerTerms, total=False):
     """All terms besides the number of devices; left out is the pool's default."""
 
     name: str
+    gpus_per_worker: float
     model: str
     gpu_memory: str | int
     memory: str | int
@@ -56,12 +58,18 @@ class ClaimTerms(WorkerTerms, total=False):
     env: dict[str, str]
 
 
-def body_of(gpus: Gpus, terms: ClaimTerms) -> ClaimBody:
+def body_of(gpus: Gpus, terms: ClaimTerms, used_from: UsedFrom | None = None) -> ClaimBody:
     """The request's body.
+
+    Args:
+        gpus: How many devices.
+        terms: The other terms.
+        used_from: The Python that will use the claim.
 
     Raises:
         BadRequest: If a term is unknown or of the wrong kind; `field` names it.
     """
+    _check_names(terms)
     bounds = bounds_of(gpus)
     values: dict[str, Any] = {
         name: _written(name, value) for name, value in terms.items() if value is not None
@@ -69,8 +77,12 @@ def body_of(gpus: Gpus, terms: ClaimTerms) -> ClaimBody:
     for name in ("time_limit", "expected"):
         if name in values:
             values[f"{name}_s"] = parse_duration(values.pop(name), field=name).total_seconds()
-    _check_names(values)
-    body = make(ClaimBody, workers=make(Workers, min=bounds.minimum, max=bounds.maximum), **values)
+    body = make(
+        ClaimBody,
+        workers=make(Workers, min=bounds.minimum, max=bounds.maximum),
+        used_from=used_from,
+        **values,
+    )
     # The manager checks the same; here the answer comes before anything is started.
     body.to_request()
     return body
@@ -104,8 +116,8 @@ def _written(name: str, value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _check_names(values: Collection[str]) -> None:
-    unknown = sorted(set(values) - ClaimBody.model_fields.keys())
+def _check_names(names: Collection[str]) -> None:
+    unknown = sorted(set(names) - ClaimTerms.__annotations__.keys())
     if unknown:
         known = ", ".join(sorted(ClaimTerms.__annotations__))
         raise BadRequest(

@@ -8,6 +8,14 @@ import sys
 from jupyter_gpupool.pool.claim import Warning_
 from jupyter_gpupool.protocol.api import ClaimView
 
+from .progress import Progress, progress
+
+
+class Lasting(str):
+    """A line that stays; any other one that is heard during a wait gives way to the next."""
+
+    __slots__ = ()
+
 
 class Voice:
     """Speaks for one claim, unless it is to be quiet."""
@@ -15,11 +23,27 @@ class Voice:
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._warned: Warning_ | None = None
+        self._progress: Progress | None = None
 
     def say(self, text: str) -> None:
         """Say one line."""
         if not self._quiet:
+            self.wait_is_over()
             sys.stderr.write(f"{text}\n")
+
+    def hear(self, text: str) -> None:
+        """Pass on what a wait has to say."""
+        if isinstance(text, Lasting):
+            self.say(text)
+        elif not self._quiet:
+            self._progress = self._progress or progress()
+            self._progress.show(text)
+
+    def wait_is_over(self, text: str = "") -> None:
+        """Say what came of a wait, if it was ever spoken of."""
+        shown, self._progress = self._progress, None
+        if shown is not None:
+            shown.end(text)
 
     def warn(self, view: ClaimView) -> None:
         """Say what will be taken from the claim, once for each warning."""

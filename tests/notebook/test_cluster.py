@@ -9,7 +9,8 @@ from distributed import Client
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook import opening
-from jupyter_gpupool.notebook.claim import attach, claim, claims
+from jupyter_gpupool.notebook.asking import claims
+from jupyter_gpupool.notebook.claim import attach, claim
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
 from jupyter_gpupool.protocol.api import ClaimView
