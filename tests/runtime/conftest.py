@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import datetime as dt
-import ipaddress
 import itertools
 import os
 import shutil
@@ -15,16 +14,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from distributed.security import Security
 
 from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.agent.child_socket import ChildSocket
 from jupyter_gpupool.agent.stopping import send
 from jupyter_gpupool.agent.zygotes import Identity, Zygotes
+from jupyter_gpupool.manager.certificates import ClaimSecrets, Party, make_secrets
 from jupyter_gpupool.protocol.launch import (
     Hello,
     Launch,
@@ -42,76 +38,27 @@ PREFIX = "secret-of-this-claim"
 _numbers = itertools.count()
 
 
-def _key_text(key: ec.EllipticCurvePrivateKey) -> str:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()
-
-
-class Authority:
-    """A claim's own certificate authority."""
-
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "claim")])
-        self._certificate = self._sign(self._name, self._key, is_authority=True)
-
-    def _sign(self, name, key, *, is_authority):
-        now = dt.datetime.now(dt.UTC)
-        addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        return (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(self._name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(minutes=5))
-            .not_valid_after(now + dt.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
-            .add_extension(addresses, critical=False)
-            # Python 3.13 takes no certificate without what says who has signed it.
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
-                critical=False,
-            )
-            .add_extension(
-                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-            )
-            .sign(self._key, hashes.SHA256())
-        )
-
-    def issue(self, party: str) -> Tls:
-        """Credentials of one party."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, party)])
-        pem = serialization.Encoding.PEM
-        return Tls(
-            ca=self._certificate.public_bytes(pem).decode(),
-            certificate=self._sign(name, key, is_authority=False).public_bytes(pem).decode(),
-            key=_key_text(key),
-        )
-
-
 @dataclasses.dataclass
 class Claim:
     """What a test knows of one claim on its host."""
 
     claim_id: str
-    authority: Authority
+    secrets: ClaimSecrets
     folder: Path
-    tls: dict[str, Tls]
 
     def security(self) -> Security:
         """What the claim's own client uses."""
-        mine = self.authority.issue("client")
+        mine = self.tls(self.secrets.client)
         return Security(
             require_encryption=True,
             tls_ca_file=mine.ca,
             tls_client_cert=mine.certificate,
             tls_client_key=mine.key,
         )
+
+    def tls(self, party: Party) -> Tls:
+        """What one party is given."""
+        return Tls(ca=self.secrets.ca, certificate=party.certificate, key=party.key)
 
 
 class Host:
@@ -151,9 +98,8 @@ class Host:
         claim_id = f"claim-{next(_numbers)}"
         folder = self.folder / claim_id
         folder.mkdir()
-        authority = Authority()
-        tls = {role: authority.issue(role) for role in ("scheduler", "worker")}
-        return Claim(claim_id, authority, folder, tls)
+        secrets = make_secrets(dt.datetime.now(dt.UTC), dt.timedelta(days=1))
+        return Claim(claim_id, secrets, folder)
 
     async def fork_scheduler(self, claim: Claim, *, identity: Identity | None = None) -> int:
         """The claim's scheduler."""
@@ -223,7 +169,7 @@ class Host:
             protocol=protocol,
             folder=str(claim.folder),
             agent_socket=str(self.folder / "agent.sock"),
-            tls=claim.tls[role],
+            tls=claim.tls(getattr(claim.secrets, role)),
             env=env or {},
             scheduler_address=address,
             worker=WorkerLaunch(**(worker | options)) if role is Role.WORKER else None,

@@ -33,7 +33,9 @@ _KNOWN = (
 
 
 async def _answers(claim, state, *paths):
-    context = ssl.create_default_context(cadata=claim.tls["scheduler"].ca)
+    context = ssl.create_default_context(cadata=claim.secrets.ca)
+    # The certificate names a role and no address; who has signed it is what counts.
+    context.check_hostname = False
     url = f"https://127.0.0.1:{state.dashboard_port}"
     async with httpx.AsyncClient(verify=context, base_url=url) as browser:
         return [await browser.get(path) for path in paths]

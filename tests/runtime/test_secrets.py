@@ -49,7 +49,7 @@ async def test_first_claims_key_is_in_its_own_process_only(host, claim):
     second = host.a_claim()
     await host.up(claim, "lease-a")
     await host.up(second, "lease-b")
-    secret = _body_of(claim.tls["worker"].key)
+    secret = _body_of(claim.secrets.worker.key)
     others = [host.pid_of(second), host.pid_of(second, "lease-b"), *host.zygotes.pids]
     assert _holds(host.pid_of(claim, "lease-a"), secret)
     assert not any(_holds(pid, secret) for pid in others)
