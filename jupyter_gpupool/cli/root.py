@@ -1,7 +1,7 @@
 """The root of all commands, and the one place where an error becomes a line and an exit status.
 
 0 is success, 1 what the pool says no to, 2 a command that makes no sense, 130 Ctrl-C,
-143 SIGTERM, 129 SIGHUP.
+143 SIGTERM, 129 SIGHUP; `doctor` says how bad it is.
 """
 
 import os
@@ -15,6 +15,7 @@ from jupyter_gpupool.pool.errors import BadRequest, PoolError
 
 from .claims import claim, claims, release, scale
 from .demo import demo
+from .doctor.command import doctor
 from .events import events
 from .services import agent, manager
 from .status import devices, hosts, status
@@ -48,6 +49,7 @@ for _command in (
     events,
     token,
     demo,
+    doctor,
     manager,
     agent,
 ):

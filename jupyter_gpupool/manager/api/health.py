@@ -1,5 +1,7 @@
 """Is the manager well, and its figures for Prometheus."""
 
+from email.utils import formatdate
+
 from fastapi import APIRouter, Response
 
 from jupyter_gpupool.manager.metrics import CONTENT_TYPE
@@ -13,9 +15,13 @@ _PROVEN_FOR_S = 5.0
 
 
 @router.get("/health", responses=responses())
-async def health(parts: TheParts) -> dict[str, str]:
-    """Well means that a request can be made durable right now."""
+async def health(parts: TheParts, response: Response) -> dict[str, str]:
+    """Well means that a request can be made durable right now.
+
+    Says what time it is here, for the server does not.
+    """
     await _prove_writable(parts)
+    response.headers["Date"] = formatdate(usegmt=True)
     return {"status": "ok"}
 
 
