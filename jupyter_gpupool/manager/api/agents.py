@@ -72,7 +72,8 @@ async def _converse(socket: WebSocket, caller: Caller, parts: Parts) -> None:
     service = parts.service
     report = await _hear(socket, service)
     if isinstance(report, LogAnswer):
-        return  # nobody has asked it anything
+        await socket.close(_MISREAD, "The first message is no report.")
+        return
     refusal = _refusal(report) or _intruder(report, caller, service)
     if refusal is not None:
         await _say(socket, refusal)

@@ -104,13 +104,15 @@ def _fewer(seen: Situation) -> Iterator[str]:
         yield f"{plural(coming, 'worker')} on the way up."
     if leaving:
         yield f"{plural(leaving, 'worker')} on the way out."
-    if len(seen.leases) - leaving >= seen.claim.bounds.maximum:
+    lacking = seen.claim.bounds.maximum - (len(seen.leases) - leaving)
+    if lacking <= 0:
         return
     if seen.gave_up:
         yield f"No more are started for now, for too many failed: {seen.claim.reason}"
-    elif seen.wait is not None:
-        yield f"For more: {seen.wait.reason}"
-        yield prospects_in_words(seen.prospects, own=len(seen.leases))
+        return
+    why = f" {seen.wait.reason}" if seen.wait is not None else ""
+    yield f"It would take {lacking} more.{why}"
+    yield prospects_in_words(seen.prospects, own=len(seen.leases))
 
 
 def _kernels(seen: Situation) -> Iterator[str]:
@@ -118,6 +120,8 @@ def _kernels(seen: Situation) -> Iterator[str]:
         title = kernel.name or kernel.id
         if kernel.state is KernelState.DEAD:
             yield f"Its kernel {title} is gone."
+        elif kernel.state is KernelState.UNKNOWN:
+            yield f"What its kernel {title} does is not known."
         elif kernel.quiet_since is not None:
             quiet = seen.since(kernel.quiet_since)
             yield f"Its kernel {title} is {kernel.state}, quiet for {quiet}."

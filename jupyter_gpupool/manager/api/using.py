@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from jupyter_gpupool.manager.auth.caller import require_owner, require_sight
+from jupyter_gpupool.manager.service.environments import Barring
 from jupyter_gpupool.manager.service.process_logs import fetch_logs, wanted_logs
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
@@ -166,7 +167,7 @@ def _situation(record: ClaimRecord, service: Service) -> Situation:
         claim=claim,
         leases=tuple(books.leases_of(claim.id)),
         wait=service.waits.of(claim.id),
-        prospects=prospects(terms_of(record), seen_hosts(books)),
+        prospects=prospects(terms_of(record, Barring(books)), seen_hosts(books)),
         kernels=service.activity.views(claim.id, claim.kernels),
         gave_up=failures >= MOST_FAILURES,
         now=service.clock.now(),

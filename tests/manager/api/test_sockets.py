@@ -11,10 +11,11 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from jupyter_gpupool.manager.http_server import HttpServer
-from jupyter_gpupool.manager.service import hub
+from jupyter_gpupool.manager.service import hub, process_logs
 from jupyter_gpupool.manager.service.tokens import RevokeToken, revoke_token
 from jupyter_gpupool.protocol.api import Role
-from jupyter_gpupool.protocol.link import Desired, Joined, Refused, ToAgent
+from jupyter_gpupool.protocol.link import Desired, Joined, LogAnswer, Refused, ToAgent
+from jupyter_gpupool.protocol.using import ProcessLog
 
 _WITHIN_S = 10
 
@@ -140,6 +141,64 @@ async def test_agent_joins_and_hears_what_to_run(served):
     assert isinstance(empty, Desired)
     assert len(wanted.claims[0].workers) == 1
     assert wanted.generation > empty.generation
+
+
+async def test_agent_is_asked_for_a_claims_logs(served):
+    """Over the same link; its answer goes to whoever asked."""
+    agent = served.agent("a", 1)
+    async with _link(served) as link, _client(served, "ann") as ann:
+        await link.send(agent.report().model_dump_json())
+        await _hear(link)
+        await _hear(link)
+        made = (await ann.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})).json()
+        await _hear(link)
+        asking = asyncio.create_task(ann.get(f"/api/v1/claims/{made['id']}/logs?lines=7"))
+        query = _read(await _hear(link))
+        logs = [ProcessLog(process=process, host="x", lines=("hi",)) for process in query.processes]
+        await link.send(LogAnswer(id=query.id, logs=logs).model_dump_json())
+        told = (await asking).json()["processes"]
+    assert (query.claim_id, query.lines) == (made["id"], 7)
+    assert query.processes == ("scheduler", made["leases"][0]["id"])
+    assert [(log["process"], log["host"], log["lines"]) for log in told] == [
+        (process, "a", ["hi"]) for process in query.processes
+    ]
+
+
+async def test_link_that_goes_answers_nothing_more(served):
+    """Whoever asked hears so at once, not when the time is over."""
+    agent = served.agent("a", 1)
+    async with _client(served, "ann") as ann:
+        async with _link(served) as link:
+            await link.send(agent.report().model_dump_json())
+            await _hear(link)
+            await _hear(link)
+            made = await ann.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+            await _hear(link)
+            asking = asyncio.create_task(ann.get(f"/api/v1/claims/{made.json()['id']}/logs"))
+            await _hear(link)
+        async with asyncio.timeout(process_logs.ANSWER_WITHIN_S / 2):
+            told = (await asking).json()["processes"]
+    assert [log["problem"] for log in told] == ["No answer came from a."] * 2
+
+
+async def test_answer_before_the_first_report_is_none(served):
+    """An agent says who it is before anything else."""
+    async with _link(served) as link:
+        await link.send(LogAnswer(id=1).model_dump_json())
+        assert await _closing(link) == 1007
+
+
+async def test_answer_nobody_waits_for_is_dropped(served):
+    """It comes late, or was never asked for; the link goes on."""
+    agent = served.agent("a", 1)
+    async with _link(served) as link:
+        await link.send(agent.report().model_dump_json())
+        await _hear(link)
+        await _hear(link)
+        await link.send(LogAnswer(id=99).model_dump_json())
+        other = await served.host("b")
+        await link.send(other.report().model_dump_json())
+        assert isinstance(_read(await _hear(link)), Refused)
 
 
 async def test_other_link_version_is_refused(served):
