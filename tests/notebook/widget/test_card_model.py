@@ -1,0 +1,175 @@
+"""A claim's card says what the pool has told, and nothing that nobody knows."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from jupyter_gpupool.notebook.widget.card import Act, Card, Look
+from jupyter_gpupool.notebook.widget.card_model import MOST_ROWS, Snapshot, card_of, cards_in_json
+from jupyter_gpupool.notebook.widget.text import Form, Moment, Text
+from jupyter_gpupool.notebook.widget.words import Language
+from jupyter_gpupool.pool.device import Device
+from jupyter_gpupool.protocol.api import ClaimView, DeviceView
+
+NOW = datetime.fromisoformat("2026-11-30T14:16:00+00:00")
+SOON = NOW + timedelta(minutes=4)
+WARNING = {"rule": "interactive", "deadline": SOON, "reason": "No tasks, 31 GiB held."}
+
+
+def card(view: ClaimView, language: Language = Language.ENGLISH, **snapshot: object) -> Card:
+    seen = Snapshot(**{"view": view, "devices": {}, "at": NOW, **snapshot})
+    return card_of(seen, NOW, language)
+
+
+def said(text: Text) -> str:
+    """A text with its times in brackets."""
+    return "".join(one if isinstance(one, str) else f"[{one.form}]" for one in text)
+
+
+def acts(card: Card) -> list[Act]:
+    notice = () if card.notice is None else card.notice.buttons
+    return [button.act for button in (*card.head, *notice, *card.foot)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "look", "state", "offered"),
+    [
+        ({"phase": "pending", "model": "H100"}, Look.WAITING, "Waiting for 1 × H100", [Act.CANCEL]),
+        ({"phase": "starting"}, Look.CHANGING, "Starting · 0 of 1 worker", [Act.RELEASE]),
+        ({"phase": "running"}, Look.RUNNING, "Running [age]", [Act.RELEASE]),
+        ({"warning": WARNING}, Look.WARNED, "Goes back [clock]", [Act.KEEP, Act.RELEASE]),
+        ({"phase": "hibernating"}, Look.CHANGING, "Hibernating", []),
+        (
+            {"phase": "hibernated"},
+            Look.HIBERNATED,
+            "Hibernated since [clock]",
+            [Act.RESUME, Act.RELEASE],
+        ),
+        ({"phase": "resuming"}, Look.CHANGING, "Resuming", [Act.RELEASE]),
+        ({"phase": "ending", "end": "released"}, Look.CHANGING, "Ending", []),
+        ({"phase": "ended", "end": "released"}, Look.RELEASED, "Released [clock]", []),
+        ({"phase": "ended", "end": "expired"}, Look.EXPIRED, "Expired [clock]", []),
+        ({"phase": "ended", "end": "reclaimed"}, Look.RECLAIMED, "Reclaimed [clock]", []),
+        ({"phase": "ended", "end": "cancelled"}, Look.CANCELLED, "Cancelled [clock]", []),
+        ({"phase": "ended", "end": "failed"}, Look.FAILED, "Failed [clock]", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_state_has_its_icon_its_word_and_its_acts(changes, look, state, offered, a_view):
+    """The table of states, row by row."""
+    shown = card(a_view(**changes))
+    assert (shown.look, said(shown.state), acts(shown)) == (look, state, offered)
+
+
+def test_place_in_line_is_true_of_a_time_only(a_view):
+    """It changes without an event, so it never looks live."""
+    shown = card(a_view(phase="pending", wait={"place": 2, "reason": "All are in use."}))
+    (figure,) = shown.figures
+    assert (figure.value, said(figure.note)) == ("2nd", "as of [clock]")
+    assert [said(line.text) for line in shown.lines] == ["All are in use."]
+
+
+def test_claim_that_can_never_start_has_no_place_in_line(a_view):
+    """It says so instead."""
+    wait = {"place": 1, "reason": "the pool has 8 devices.", "never": True}
+    shown = card(a_view(phase="pending", wait=wait))
+    assert shown.figures == ()
+    assert said(shown.lines[0].text) == "Never, as the pool is now: the pool has 8 devices."
+
+
+def test_device_is_named_by_host_and_index(a_view, a_lease):
+    """The index is left out as long as nobody has told it."""
+    view = a_view(leases=(a_lease("gpu-03", device="GPU-a"), a_lease("gpu-04", device="GPU-b")))
+    shown = card(view, devices={"GPU-a": _device("GPU-a", index=5)})
+    assert [row.place for row in shown.devices] == ["gpu-03 · 5", "gpu-04"]
+    assert [row.memory for row in shown.devices] == ["80 GiB", ""]
+
+
+def test_missing_workers_are_waited_for(a_view, a_lease):
+    """And devices beyond the rows there are, are counted."""
+    leases = tuple(a_lease("gpu-03", model="NVIDIA A100") for _ in range(MOST_ROWS + 2))
+    shown = card(a_view(leases=leases, workers={"min": 1, "max": MOST_ROWS + 3}))
+    assert len(shown.devices) == MOST_ROWS
+    assert [said(line.text) for line in shown.lines] == ["and 2 more", "Waiting for 1 × A100 more"]
+
+
+def test_ended_lease_is_no_device_of_the_claim(a_view, a_lease):
+    """It is free again."""
+    assert card(a_view(leases=(a_lease("gpu-03", phase="ended"),))).devices == ()
+
+
+def test_warning_says_what_when_and_why(a_view, a_lease):
+    """With the one primary button, which keeps the claim."""
+    shown = card(a_view(leases=(a_lease("h", model="A100"),) * 2, warning=WARNING))
+    assert shown.notice is not None
+    assert said(shown.notice.what) == "Your 2 × A100 go back at [clock]"
+    assert said(shown.notice.why) == "No tasks, 31 GiB held. Rule interactive"
+    assert [button.is_primary for button in shown.notice.buttons] == [True, False]
+
+
+def test_release_says_beforehand_what_is_lost(a_view, a_lease):
+    """It asks before it takes anything."""
+    (release,) = card(a_view(leases=(a_lease("h", model="A100"),) * 2)).foot
+    assert release.confirm is not None
+    assert release.confirm.question == "Release 2 × A100? What runs there is lost."
+
+
+def test_resume_is_shown_but_off(a_view):
+    """Its title says why."""
+    (resume,) = card(a_view(phase="hibernated")).head
+    assert (resume.is_off, resume.title) == (True, "Resuming is not available yet")
+
+
+def test_limit_and_keep_stand_beside_the_age(a_view):
+    """A keep that is over is not told."""
+    view = a_view(expires_at=SOON, kept_until=SOON)
+    assert said(card(view).state) == "Running [age] · until [clock] · kept until [clock]"
+    assert said(card(a_view(kept_until=NOW)).state) == "Running [age]"
+
+
+def test_silent_manager_makes_the_card_old(a_view):
+    """What was true a while ago says when."""
+    shown = card(a_view(), is_live=False)
+    assert shown.is_old
+    assert Moment(at=NOW, form=Form.CLOCK) in shown.note
+
+
+def test_ended_claim_never_gets_old(a_view):
+    """Nothing can change any more."""
+    shown = card(a_view(phase="ended", end="released"), is_live=False)
+    assert (shown.is_old, shown.note) == (False, ())
+
+
+def test_reason_with_braces_is_only_words(a_view):
+    """What users and hosts are called is never filled in again."""
+    shown = card(a_view(name="{clock}", phase="ended", end="failed", reason="{age} {0} failed"))
+    assert shown.label == "Claim {clock}, Failed"
+    assert said(shown.lines[0].text) == "{age} {0} failed"
+
+
+@pytest.mark.parametrize("phase", ["pending", "starting", "running", "hibernated", "ended"])
+def test_every_language_has_its_own_words(phase, a_view):
+    """Nothing of a card is left in another language but names and the pool's reasons."""
+    cards = cards_in_json(Snapshot(view=a_view(phase=phase), devices={}, at=NOW), NOW)
+    english, chinese = cards["en"], cards["zh-CN"]
+    assert chinese["state"][0] != english["state"][0]
+    assert all(one["label"] != two["label"] for one, two in _buttons(english, chinese))
+
+
+def _buttons(one, two):
+    return zip((*one["head"], *one["foot"]), (*two["head"], *two["foot"]), strict=True)
+
+
+def _device(uuid: str, index: int) -> DeviceView:
+    device = Device(uuid=uuid, index=index, model="A100", memory_bytes=80 * 2**30)
+    return DeviceView.model_validate(
+        {
+            **dict.fromkeys(("host", "host_id"), "gpu-03"),
+            "uuid": uuid,
+            "device": device,
+            "health": "healthy",
+            "problem": "",
+            "free": False,
+            "leased": True,
+        }
+    )
