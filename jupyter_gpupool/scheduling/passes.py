@@ -82,9 +82,10 @@ def _wait(want: Want, got: int, left: Free, line: Line) -> Wait:
 
 
 def _never(want: Want, possible: int) -> str:
+    why = f" {want.barred_why}" if want.barred_why else ""
     return (
         f"Not possible as the pool is: {_devices(want, want.minimum)} wanted,"
-        f" {possible} joined. It starts when a host brings more."
+        f" {possible} joined.{why} It starts when a host brings more."
     )
 
 

@@ -28,7 +28,7 @@ def scheduler_host(want: Want, devices: Sequence[Placed], hosts: Sequence[HostVi
     """Where its scheduler runs: where it is, else the least burdened durable host, else with it."""
     if want.scheduler_host is not None:
         return want.scheduler_host
-    durable = [host for host in hosts if host.durable and host.can_start]
+    durable = [h for h in hosts if h.durable and h.can_start and h.id not in want.barred]
     if durable:
         burden = {host.id: (host.id in want.avoid, host.schedulers, host.id) for host in durable}
         return min(burden, key=burden.__getitem__)

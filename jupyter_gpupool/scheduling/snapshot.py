@@ -67,11 +67,12 @@ class Terms(NamedTuple):
     model: str
     gpu_memory_bytes: int
     avoid: frozenset[HostId] = frozenset()
+    barred: frozenset[HostId] = frozenset()
 
     def accept(self, host: HostId, device: FreeDevice) -> bool:
         """Whether this device of this host fits."""
         fits = self.model in device.model.lower() and device.memory_bytes >= self.gpu_memory_bytes
-        return fits and host not in self.avoid
+        return fits and host not in self.avoid and host not in self.barred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ class Want:
         gpu_memory_bytes: Least memory a device.
         scheduler_host: Where its scheduler runs already, else None.
         avoid: Hosts on which a start of it failed; heeded as long as others could serve it.
+        barred: Hosts on which it cannot run at all.
+        barred_why: Why not on one of them, as a sentence.
         since: When it asked: its place in line.
     """
 
@@ -97,11 +100,13 @@ class Want:
     gpu_memory_bytes: int = 0
     scheduler_host: HostId | None = None
     avoid: frozenset[HostId] = frozenset()
+    barred: frozenset[HostId] = frozenset()
+    barred_why: str = ""
 
     @property
     def terms(self) -> Terms:
         """What a device must be for it."""
-        return Terms(self.model, self.gpu_memory_bytes, self.avoid)
+        return Terms(self.model, self.gpu_memory_bytes, self.avoid, self.barred)
 
     def accepts(self, host: HostId, device: FreeDevice) -> bool:
         """Whether this device of this host fits its terms."""

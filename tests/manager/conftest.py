@@ -49,6 +49,7 @@ from jupyter_gpupool.protocol.api import Role
 from jupyter_gpupool.protocol.link import (
     Desired,
     DeviceReport,
+    EnvironmentReport,
     HostReport,
     ProcessPhase,
     SchedulerReport,
@@ -150,6 +151,8 @@ class AgentPlayer:
         workers: Phase of each worker that physically is there, by lease.
         placed: Claim, start and device of each of those.
         schedulers: Phase of each scheduler, by claim; `starts` is which start it belongs to.
+        environments: The Python environments it offers, the default first.
+        runs_kernels: It runs claims in their kernel's own environment.
     """
 
     host_id: HostId
@@ -162,6 +165,8 @@ class AgentPlayer:
     starts: dict[ClaimId, int] = field(default_factory=dict)
     states: dict[DeviceUuid, DeviceState] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    environments: tuple[EnvironmentReport, ...] = ()
+    runs_kernels: bool = False
 
     def make_so(self, desired: Desired | None) -> None:
         """Start what is wanted, and begin to stop what is not."""
@@ -210,6 +215,9 @@ class AgentPlayer:
             cpus=8,
             memory_bytes=2**34,
             labels=self.labels,
+            environments=tuple(each.name for each in self.environments),
+            environment_reports=self.environments,
+            kernel_environments=self.runs_kernels,
             devices=tuple(
                 DeviceReport(device=d, state=self.states.get(d.uuid, DeviceState()))
                 for d in self.devices

@@ -17,6 +17,7 @@ from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.pool.units import plural
 
 from .arrows import end_leases, fail_start, settle, take
+from .environments import check_environment
 from .once import OnceKey, once
 from .records import ClaimRecord
 from .unit import UnitOfWork
@@ -55,8 +56,9 @@ def request_claim(unit: UnitOfWork, command: RequestClaim) -> ClaimId:
     """A new pending claim; the pass of the same batch may start it.
 
     Raises:
-        BadRequest: If it wants no worker at all, or its key was used otherwise.
-        Conflict: If its user has too many claims already.
+        BadRequest: If it wants no worker at all, or an environment that nobody has, or its key
+            was used otherwise.
+        Conflict: If its user has too many claims already, or its environment cannot be used.
     """
     _refuse_nothing(command.request.workers)
     return ClaimId(once(unit, command.key, lambda: _open(unit, command)))
@@ -141,6 +143,7 @@ def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:
 
 def _open(unit: UnitOfWork, command: RequestClaim) -> str:
     _refuse_too_many(unit, command.caller.user)
+    check_environment(unit, command.request)
     claim_id = ClaimId(f"c-{secrets.token_hex(8)}")
     opened = open_claim(claim_id, command.caller.user, command.request, unit.now)
     unit.put_claim(ClaimRecord(claim=opened.claim))

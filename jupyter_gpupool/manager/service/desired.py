@@ -9,12 +9,14 @@ from jupyter_gpupool.manager.certificates import ClaimSecrets, Party
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.protocol.link import (
     TlsCredentials,
     WantedClaim,
     WantedScheduler,
     WantedWorker,
 )
+from jupyter_gpupool.protocol.using import OWN_ENVIRONMENT
 
 from .books import Books
 from .records import ClaimRecord
@@ -74,6 +76,7 @@ def _wanted_claim(
         owner=claim.owner,
         os_user=record.os_user,
         environment=claim.request.environment,
+        interpreter=_interpreter(claim.request),
         options=claim.request.options,
         env=dict(claim.request.env),
         scheduler=scheduler,
@@ -81,6 +84,11 @@ def _wanted_claim(
         worker_credentials=_credentials(secrets, secrets.worker),
         workers=tuple(_wanted_worker(lease) for lease in here),
     )
+
+
+def _interpreter(request: ClaimRequest) -> str:
+    # Of no use elsewhere, and where people keep their files is nobody's business there.
+    return request.kernel_interpreter if request.environment == OWN_ENVIRONMENT else ""
 
 
 def _wanted_worker(lease: Lease) -> WantedWorker:

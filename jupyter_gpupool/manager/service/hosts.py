@@ -53,13 +53,15 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     if not command.joins and not is_connected:
         return  # a late word of a connection that is gone
     free_before = free_devices(unit).get(report.host_id)
+    offers_before = _offers(unit.reports.get(report.host_id))
     unit.reports[report.host_id] = report
     _keep_host(unit, before, report, joins=command.joins)
     worse = _tell_of_devices(unit, before, report)
     changes = _move_leases(unit, report)
     _move_claims(unit, report, changes)
     _tell_owners(unit, report, worse)
-    if free_devices(unit).get(report.host_id) != free_before:
+    is_free_as_before = free_devices(unit).get(report.host_id) == free_before
+    if not is_free_as_before or _offers(report) != offers_before:
         unit.replan = True
 
 
@@ -106,6 +108,14 @@ def host_lost(unit: UnitOfWork, host_id: HostId) -> None:
         _lose(unit, unit.claims[claim_id].claim, host_id, reason)
         settle(unit, claim_id)
     unit.replan = True
+
+
+def _offers(report: HostReport | None) -> tuple[object, ...]:
+    """What may let a claim run that could not, or the other way round."""
+    if report is None:
+        return ()
+    told = ((each.name, each.versions, each.problem) for each in report.environment_reports)
+    return (report.environments, report.kernel_environments, *told)
 
 
 def _bind(unit: UnitOfWork, host_id: HostId, token_id: str) -> None:

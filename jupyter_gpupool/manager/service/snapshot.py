@@ -21,6 +21,7 @@ from jupyter_gpupool.scheduling.snapshot import (
 )
 
 from .books import Books
+from .environments import Barring
 from .records import ClaimRecord
 from .unit import UnitOfWork
 
@@ -47,10 +48,11 @@ def build(view: View, monotonic_s: float) -> Snapshot:
     return Snapshot(hosts=tuple(seen_hosts(view)), wants=tuple(_wants(view, monotonic_s)))
 
 
-def terms_of(record: ClaimRecord) -> Terms:
+def terms_of(record: ClaimRecord, barring: Barring) -> Terms:
     """What a device must be for a claim."""
     request = record.claim.request
-    return Terms(request.model.lower(), request.memory_bytes, record.avoid)
+    model, barred = request.model.lower(), barring.of(record)
+    return Terms(model, request.memory_bytes, record.avoid, barred.hosts)
 
 
 def failures_in_window(view: View, record: ClaimRecord, monotonic_s: float) -> int:
@@ -127,17 +129,19 @@ def _free(device: Device) -> FreeDevice:
 
 
 def _wants(view: View, monotonic_s: float) -> Iterator[Want]:
+    barring = Barring(view)
     for record in view.claims.values():
         claim = record.claim
         if claim.phase in WAITING:
             # A claim may shrink to nothing, but it starts with at least one worker.
-            yield _want(record, max(1, claim.bounds.minimum), max(1, claim.bounds.maximum))
+            least, most = max(1, claim.bounds.minimum), max(1, claim.bounds.maximum)
+            yield _want(record, barring, least, most)
         elif claim.phase in (Phase.STARTING, Phase.RUNNING) and _may_grow(
             view, record, monotonic_s
         ):
             lacking = claim.bounds.maximum - sum(x.counts for x in view.leases_of(claim.id))
             if lacking > 0:
-                yield _want(record, 0, lacking)
+                yield _want(record, barring, 0, lacking)
 
 
 def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
@@ -148,8 +152,8 @@ def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
     return failures_in_window(view, record, monotonic_s) < MOST_FAILURES
 
 
-def _want(record: ClaimRecord, minimum: int, maximum: int) -> Want:
-    claim, terms = record.claim, terms_of(record)
+def _want(record: ClaimRecord, barring: Barring, minimum: int, maximum: int) -> Want:
+    claim, terms = record.claim, terms_of(record, barring)
     return Want(
         claim_id=claim.id,
         owner=claim.owner,
@@ -160,4 +164,6 @@ def _want(record: ClaimRecord, minimum: int, maximum: int) -> Want:
         gpu_memory_bytes=terms.gpu_memory_bytes,
         scheduler_host=claim.scheduler.host_id if claim.scheduler is not None else None,
         avoid=terms.avoid,
+        barred=terms.barred,
+        barred_why=barring.of(record).why,
     )
