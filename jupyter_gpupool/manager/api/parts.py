@@ -24,7 +24,7 @@ class Parts:
     """Everything the routes are given.
 
     Attributes:
-        asked_s: Monotonic time of the last request of anybody but an agent.
+        asked_s: Monotonic time of the last request of a person or their program.
         is_ending: The manager is on its way down.
     """
 
@@ -84,11 +84,19 @@ async def _parts(connection: HTTPConnection) -> Parts:
 
 
 async def authenticated(connection: HTTPConnection) -> Caller:
-    """Who is calling.
+    """Who is calling, and that somebody does.
 
     Raises:
         NotAuthenticated: If they show no token, or none that counts.
     """
+    caller = await _known(connection)
+    if caller.role is not Role.AGENT:
+        parts = get_parts(connection)
+        parts.asked_s = parts.service.clock.monotonic()
+    return caller
+
+
+async def _known(connection: HTTPConnection) -> Caller:
     parts = get_parts(connection)
     scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
     known = scheme.lower() == "bearer" and bearer
@@ -98,8 +106,6 @@ async def authenticated(connection: HTTPConnection) -> Caller:
             "No token was shown that this manager knows.",
             hint="Send Authorization: Bearer with a token that is neither expired nor revoked.",
         )
-    if caller.role is not Role.AGENT:
-        parts.asked_s = parts.service.clock.monotonic()
     return caller
 
 
@@ -107,6 +113,10 @@ async def authenticated(connection: HTTPConnection) -> Caller:
 # has to resolve costs a request as much as all of ours together.
 async def _user(connection: HTTPConnection) -> Caller:
     return require_role(await authenticated(connection), Role.USER, Role.ADMIN)
+
+
+async def _teller(connection: HTTPConnection) -> Caller:
+    return require_role(await _known(connection), Role.USER, Role.ADMIN)
 
 
 async def _agent(connection: HTTPConnection) -> Caller:
@@ -138,6 +148,8 @@ AnyCaller = Annotated[Caller, Depends(authenticated)]
 """Whoever shows a token."""
 UserCaller = Annotated[Caller, Depends(_user)]
 """A user or an admin."""
+UserTells = Annotated[Caller, Depends(_teller)]
+"""A user's machine that tells something of its own accord: no sign that anybody uses the pool."""
 AgentCaller = Annotated[Caller, Depends(_agent)]
 """An agent, and nobody else."""
 UserAsks = Annotated[Asked, Depends(_asked)]

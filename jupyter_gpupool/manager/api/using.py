@@ -45,7 +45,7 @@ from jupyter_gpupool.scheduling.explain import prospects
 from . import answers
 from .claims import find, view
 from .explaining import Situation, explain
-from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller
+from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller, UserTells
 from .problems import NO_CONTENT, responses
 
 KernelPath = Annotated[str, Path(min_length=1, max_length=200, pattern=PRINTABLE)]
@@ -94,13 +94,11 @@ async def detach(
     "/kernels/activity",
     status_code=NO_CONTENT,
     responses=responses(),
-    openapi_extra=ONCE_HEADER,
 )
-async def report_activity(body: ActivityBody, asked: UserAsks) -> Response:
+async def report_activity(body: ActivityBody, caller: UserTells, service: TheService) -> Response:
     """What a Jupyter server saw of the caller's kernels; the last word on each counts."""
-    service = asked.service
     told = {activity.kernel: activity for activity in body.kernels}
-    for claim in service.books.with_kernels(asked.caller.user):
+    for claim in service.books.with_kernels(caller.user):
         service.activity.take(claim.id, claim.kernels, told)
     return Response(status_code=NO_CONTENT)
 

@@ -115,6 +115,18 @@ async def test_activity_that_makes_no_sense_is_refused(site, told):
     assert (answer.status_code, answer.json()["field"].split(".")[0]) == (422, "kernels")
 
 
+async def test_activity_is_no_use_of_the_pool(site):
+    """A Jupyter server that tells of its kernels keeps no embedded pool from ending."""
+    told = {"kernels": [{"kernel": "k", "state": "idle", "quiet_for_s": 5}]}
+    async with await site.client() as client:
+        await client.get("/api/v1/claims")
+        asked_s = site.parts.asked_s
+        await client.post("/api/v1/kernels/activity", json=told)
+        assert site.parts.asked_s == asked_s
+        await client.get("/api/v1/claims")
+    assert site.parts.asked_s > asked_s
+
+
 async def test_repeated_keep_does_nothing_new(site):
     """The same key gets the same end."""
     agent, key = await site.host(), {"Idempotency-Key": "a key"}
