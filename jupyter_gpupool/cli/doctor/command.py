@@ -1,6 +1,10 @@
 """The command `doctor`: looks, tells, and says by its exit status how bad it is."""
 
+import contextlib
+import logging
 import os
+import warnings
+from collections.abc import Iterator
 
 import click
 
@@ -23,9 +27,23 @@ def doctor(*, as_json: bool) -> int:
     from .finding import exit_status  # noqa: PLC0415 - as above
     from .report import document, show  # noqa: PLC0415 - as above
 
-    told = examine(os.environ)
+    with _quietly():
+        told = examine(os.environ)
     if as_json:
         show_json(document(told))
     else:
         show(told)
     return exit_status(each.finding for each in told)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep to ourselves what libraries warn of: what concerns the user is a finding."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

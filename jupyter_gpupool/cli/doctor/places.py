@@ -30,7 +30,7 @@ class Place:
     @property
     def existing(self) -> Path:
         """The folder, or the one in which it would be made."""
-        return next(path for path in (self.path, *self.path.parents) if path.exists())
+        return next(path for path in (self.path, *self.path.parents) if _is_seen(path))
 
 
 def places(sight: Sight) -> Iterator[Place]:
@@ -49,6 +49,14 @@ def places(sight: Sight) -> Iterator[Place]:
         yield Place(Kind.STATE, default_state_folder().parent)
     yield Place(Kind.RUNTIME, runtime_file().parent)
     yield Place(Kind.TEMPORARY, Path(os.environ.get("TMPDIR") or _usual_temporary()))
+
+
+def _is_seen(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        # What lies in a closed folder is nothing to this user; the folder is what they see.
+        return False
 
 
 def _usual_temporary() -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jupyter_gpupool.client.address import PoolAddress, Source
 from jupyter_gpupool.client.discovery import TOKEN, URL
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.units import plural
@@ -19,23 +20,35 @@ _WRONG_TIME = ("expired", "not yet valid")
 def judge_connection(view: PoolView) -> Iterator[Finding]:
     """Whether the pool that notebooks use answers them."""
     if view.error is not None:
-        yield problem("pool-unusable", view.error.message, mend_of(view.error))
+        yield problem("pool-unusable", view.error.message, _mend(view.error, view.address))
     elif view.address is None:
         yield note(
             "pool-not-running",
             "No pool is named, and your own on this machine does not run.",
-            f"Nothing: it starts at the first use; to use another, set {URL} and {TOKEN}.",
+            f"Nothing; it starts at the first use. To use another, set {URL} and {TOKEN}.",
         )
     elif view.status is not None:
         said = view.status
         devices = plural(said.devices, "simulated device" if said.simulated else "device")
         what = f"The pool at {view.address.base} answers; it has {devices}, {said.free} free."
-        yield well("pool-answers", what)
+        yield well("pool-answers", what) if said.devices else _empty(view.address)
 
 
-def mend_of(error: PoolError) -> str:
+def _empty(address: PoolAddress) -> Finding:
+    return warning(
+        "pool-empty",
+        f"The pool at {address.base} answers, but has no device: every claim waits.",
+        "Have a host join it: `jupyter gpupool agent --help` says how.",
+    )
+
+
+def _mend(error: PoolError, address: PoolAddress | None) -> str:
     """What to do; OpenSSL tells more reasons apart than the hint does."""
     text = error.message.lower()
+    if address is not None and address.source is Source.RUNTIME_FILE:
+        return (
+            f"End process {address.manager_pid}, your own pool's manager: the next use starts it."
+        )
     if _OTHER_NAME in text:
         return f"Write the very name into {URL} that the certificate is for."
     if any(words in text for words in _WRONG_TIME):

@@ -23,8 +23,8 @@ from jupyter_gpupool.pool.errors import NotFound, PoolError
 from jupyter_gpupool.protocol.api import DeviceView, StatusView
 from jupyter_gpupool.protocol.using import EnvironmentView
 
-_KNOCK_WITHIN_S = 1.5
-_ANSWER_WITHIN_S = 2.5
+_KNOCK_WITHIN_S = 1.0
+_ANSWER_WITHIN_S = 3.0
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -1,5 +1,6 @@
 """How the doctor tells what it found: tables for people, one document for programs."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -54,9 +55,9 @@ def findings_table(findings: Sequence[Finding]) -> "Table":
     made = table("HOW", "CHECK", "WHAT")
     for found in findings:
         word = Text(found.severity.value, style=_COLOURS[found.severity])
-        made.add_row(word, Text(found.reference), Text(found.what))
+        made.add_row(word, Text(found.reference), Text(_printable(found.what)))
         if found.mend:
-            made.add_row("", "", Text(f"→ {found.mend}"))
+            made.add_row("", "", Text(f"To mend: {_printable(found.mend)}"))
     return made
 
 
@@ -73,6 +74,13 @@ def summary(findings: Sequence[Finding]) -> str:
         if counts[each] and each is not Severity.WELL
     ]
     return f"{', '.join(bad) or 'Nothing to mend'}; {counts[Severity.WELL]} well."
+
+
+def _printable(text: str) -> str:
+    """What any terminal can show: a path may hold anything, and so may words from afar."""
+    shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _plain(told: Told) -> dict[str, str]:

@@ -42,11 +42,11 @@ def check_runtime_file(_sight: Sight) -> Iterator[Finding]:
 def judge_runtime_file(told: Told, path: Path) -> Finding:
     """Whatever is stale is never used, and the next use replaces it; a damaged one is odd."""
     what = f"The runtime file {path} {told.value}."
-    mend = f"Nothing: the next use replaces it; to be rid of it now: rm {path}"
+    mend = f"Nothing; the next use replaces it. To be rid of it now: rm {path}"
     if told in (Told.NOTHING, Told.RUNNING):
         return well("runtime-file", what)
     if told is Told.DAMAGED:
-        return warning("runtime-file-damaged", what, f"{mend}; see whether its disk is full.")
+        return warning("runtime-file-damaged", what, f"{mend}; see whether its disk was full.")
     return note("runtime-file-stale", what, mend)
 
 

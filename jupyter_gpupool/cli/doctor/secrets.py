@@ -8,7 +8,7 @@ from jupyter_gpupool.client.discovery import TOKEN
 
 from .finding import Finding
 
-_CONCEALED = "…"
+_CONCEALED = "***"
 _IN_URL = re.compile(r"(?<=//)[^/\s@]+@")
 """User and password in front of a host's name."""
 _SHORTEST = 6

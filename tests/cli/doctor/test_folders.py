@@ -23,6 +23,16 @@ def test_a_closed_folder_is_a_problem(kind: Kind, open_folder: Path, as_nobody):
     assert "_" in found.mend or "TMPDIR" in found.mend
 
 
+def test_what_lies_in_a_closed_folder_is_not_looked_for(open_folder: Path, as_nobody):
+    """The closed folder is what is told."""
+    closed = open_folder / "closed"
+    (closed / "gpupool").mkdir(parents=True)
+    closed.chmod(0)
+    found = judged(Place(Kind.STATE, closed / "gpupool"), as_nobody)
+    closed.chmod(0o700)
+    assert f"{closed} is closed" in found.what
+
+
 def test_an_open_folder_is_well(open_folder: Path, as_nobody):
     """Also one that has still to be made."""
     open_folder.chmod(0o777)

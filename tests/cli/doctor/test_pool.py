@@ -1,6 +1,7 @@
 """What the pool says, and what it means for the user."""
 
 import datetime as dt
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from jupyter_gpupool.cli.doctor.pool import (
     judge_version,
 )
 from jupyter_gpupool.cli.doctor.pool_view import PoolView, clock_ahead_s, look_at_pool
-from jupyter_gpupool.client.address import PoolAddress
+from jupyter_gpupool.client.address import PoolAddress, Source
+from jupyter_gpupool.client.errors import unreachable
 from jupyter_gpupool.pool.device import DeviceProcess
 
 NOW = dt.datetime.now(dt.UTC)
@@ -80,6 +82,23 @@ def test_a_pool_that_does_not_answer_is_a_problem():
     assert found.severity is Severity.PROBLEM
     assert "http://127.0.0.1:9" in found.what
     assert found.mend
+
+
+def test_a_private_pool_that_hangs_can_be_ended():
+    """Its process is told; no variable would help."""
+    address = PoolAddress(
+        url="http://127.0.0.1:9", token="t", source=Source.RUNTIME_FILE, manager_pid=4711
+    )
+    (found,) = judge_connection(PoolView(address=address, error=unreachable("url", "silent")))
+    assert (found.severity, "4711" in found.mend) == (Severity.PROBLEM, True)
+
+
+def test_a_manager_that_is_silent_is_a_problem_in_time():
+    """It took the connection, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        found = judged({"GPUPOOL_URL": url, "GPUPOOL_TOKEN": "t"})
+    assert (found.severity, "no answer within" in found.what) == (Severity.PROBLEM, True)
 
 
 def test_a_token_file_that_others_can_read_is_a_problem(tmp_path: Path):
@@ -165,3 +184,10 @@ def test_a_pool_that_answers_is_well(status):
     (found,) = judge_connection(view)
     assert found.severity is Severity.WELL
     assert "4 devices, 3 free" in found.what
+
+
+def test_a_pool_without_devices_is_a_warning(status):
+    """It answers, but nobody gets anything."""
+    address = PoolAddress(url="http://127.0.0.1:9", token="t")
+    (found,) = judge_connection(PoolView(address=address, status=status()))
+    assert found.severity is Severity.WARNING

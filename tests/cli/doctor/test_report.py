@@ -21,6 +21,14 @@ def test_each_finding_shows_word_sentence_and_mend(capsys):
         assert text in shown
 
 
+def test_what_no_terminal_can_show_is_written_out(capsys):
+    """A path that is no text, and an escape sequence from afar."""
+    show([Told(Group.POOL, well("w", "At /caf\udce9 and \x1b[31m."))])
+    shown = capsys.readouterr().out
+    assert "/caf\\udce9" in shown
+    assert "\\x1b[31m" in shown
+
+
 def test_groups_come_in_one_order(capsys):
     """The pool first, whoever looked first."""
     show(TOLD)
