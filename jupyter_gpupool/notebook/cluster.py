@@ -14,11 +14,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from distributed.core import Status
-from distributed.deploy.cluster import Cluster
 from distributed.utils import NoOpAwaitable
 
-from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError, Unavailable
-from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
 from .arrivals import Arrivals
@@ -32,8 +30,8 @@ from .moments import here_and_now
 from .opening import Opened, Opening, lost
 from .reclaiming import Reclaiming
 from .security import ClaimSecurity
+from .sizing import SizedCluster
 from .voice import Voice
-from .workers import adapted, granted, planned, scaled
 
 if TYPE_CHECKING:
     from jupyter_gpupool.client.pools import Pool
@@ -43,13 +41,8 @@ _WARM_WITHIN_S = 0.5
 _NOT_RUNNING = (Status.closed, Status.closing, Status.failed)
 
 
-class ClaimCluster(EndsByItself, InUse, Cluster):
+class ClaimCluster(EndsByItself, InUse, SizedCluster):
     """The workers of one claim, and the scheduler that is theirs alone.
-
-    Sets of workers, by name (a worker is named for its lease):
-        plan: What the claim wants; what is not granted yet has a number for a name.
-        requested: What is granted to it.
-        observed: What is registered with its scheduler.
 
     Attributes:
         release_on_close: Whether `close` gives the claim back.
@@ -222,70 +215,6 @@ class ClaimCluster(EndsByItself, InUse, Cluster):
         self._following = Following(self.pool, opened.view, listener)
         self._following.start()
 
-    # What it is while it runs
-
-    def scale(self, n: int) -> Any:
-        """Want this many workers from now on; what is granted follows by itself.
-
-        Raises:
-            BadRequest: If it is no number from zero on.
-            ClaimLost: If the claim has ended by itself.
-        """
-        self._check_open()
-        return self.sync(self._set_bounds, scaled(self.view, n))
-
-    def adapt(  # type: ignore[override] # there is no Adaptive on this side to choose
-        self, minimum: int = 0, maximum: int | None = None, **others: Any
-    ) -> Any:
-        """Let the manager choose between these bounds; nothing runs on this side for it.
-
-        Raises:
-            BadRequest: If the bounds make no sense, or other options are given.
-            ClaimLost: If the claim has ended by itself.
-        """
-        self._check_open()
-        return self.sync(self._set_bounds, adapted(self.view, minimum, maximum, others))
-
-    @property
-    def plan(self) -> set[Any]:
-        """Names of the workers the claim wants."""
-        return planned(self.view)
-
-    @property
-    def requested(self) -> set[Any]:
-        """Names of the workers granted to it."""
-        return granted(self.view)
-
-    async def _set_bounds(self, bounds: WorkerBounds) -> None:
-        if self.status != Status.running:
-            await self._start()
-        self._opening.view = await self.pool.background.bridge(
-            lambda _say: self.pool.client.scale(self.claim_id, bounds.minimum, bounds.maximum)
-        )
-
-    async def _wait_for_workers(
-        self,
-        n_workers: int = 0,
-        timeout: float | None = None,  # noqa: ASYNC109 - the base class's name
-    ) -> None:
-        """Wait until this many are registered, told by the scheduler instead of asking it."""
-        self._check_open()
-        if self.status != Status.running:
-            await self._start()
-        if not await self._arrivals.wait_until(lambda: self._has_workers(n_workers), timeout):
-            raise Unavailable(
-                f"Only {len(self.observed)} of {n_workers} workers came within {timeout} s.",
-                hint="See why: jupyter gpupool claims",
-            )
-        self._check_open()
-
-    def _has_workers(self, count: int) -> bool:
-        return len(self.observed) >= count or self.status != Status.running
-
-    def _update_worker_status(self, op: str, msg: Any) -> None:
-        super()._update_worker_status(op, msg)
-        self._arrivals.tell()
-
     # How it ends
 
     def close(self, timeout: float | None = None) -> Any:
@@ -301,7 +230,7 @@ class ClaimCluster(EndsByItself, InUse, Cluster):
         if self.status != Status.closed:
             self._close_blocking(timeout)
         else:
-            self._is_given_back(give_back_now(self.pool, self._known_view))
+            self._is_given_back(give_back_now(self.pool, self._opening.view_now))
         return None
 
     def _close_blocking(self, timeout_s: float | None) -> None:
@@ -312,7 +241,7 @@ class ClaimCluster(EndsByItself, InUse, Cluster):
         except BaseException:
             # Interrupted, or out of its time: the devices are worth one more moment.
             if self._owes_release:
-                self._is_given_back(give_back_now(self.pool, self._known_view))
+                self._is_given_back(give_back_now(self.pool, self._opening.view_now))
             raise
         finally:
             self._loop_runner.stop()
@@ -347,7 +276,7 @@ class ClaimCluster(EndsByItself, InUse, Cluster):
 
     async def _release(self) -> None:
         if self._owes_release:
-            self._is_given_back(await give_back(self.pool, self._known_view))
+            self._is_given_back(await give_back(self.pool, self._opening.view_now))
         elif self.view is not None:
             await self.pool.background.bridge(lambda _say: self._opening.detach())
 
@@ -355,11 +284,6 @@ class ClaimCluster(EndsByItself, InUse, Cluster):
         self._owes_release = False
         self._opening.view = view
         self._is_settled()
-
-    @property
-    def _known_view(self) -> ClaimView:
-        assert self.view is not None, "only what was requested is owed or asked about"
-        return self.view
 
     async def _hang_up(self) -> None:
         """Close everything on our side, whatever state the other side is in."""

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from distributed.core import rpc
@@ -21,7 +20,7 @@ from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.api import ConnectionView
 
 from .modules import modules_beside
-from .modules_plugin import ModulesBeside, ModulesOnScheduler, ModulesOnWorker
+from .modules_plugin import ModulesBeside, ModulesOnScheduler
 from .security import ClaimSecurity
 
 _log = logging.getLogger(__name__)
@@ -97,18 +96,10 @@ async def _greet(connection: ConnectionView) -> Greeted | None:
 
 async def _share(scheduler: Any, modules: ModulesBeside) -> None:
     """Have the claim import what lies beside the notebook."""
-    folder = sha256(modules.folder.encode()).hexdigest()[:16]
+    plugin = ModulesOnScheduler(modules)
     try:
         await scheduler.register_scheduler_plugin(
-            plugin=dumps(ModulesOnScheduler(modules)),
-            name=f"gpupool-modules-{folder}-{modules.fingerprint}",
-            idempotent=True,
-        )
-        # Only then: a worker that cannot read a plugin does not start.
-        await scheduler.register_worker_plugin(
-            plugin=dumps(ModulesOnWorker(modules)),
-            name=f"gpupool-modules-{folder}",
-            idempotent=False,
+            plugin=dumps(plugin), name=plugin.name, idempotent=True
         )
     except Exception as error:  # noqa: BLE001 - Dask raises here whatever went wrong over there
         _log.warning("Modules in %s cannot be imported by this claim: %s", modules.folder, error)

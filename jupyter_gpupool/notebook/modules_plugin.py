@@ -5,8 +5,12 @@ distributed only. Where the very same files can be read, their folder is used, s
 counts; elsewhere a copy that came along.
 """
 
+# mypy: allow-untyped-calls
+# distributed types only some of what it offers.
+
 import contextlib
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -17,8 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin, WorkerPlugin
+from distributed.protocol.pickle import dumps
 
+_log = logging.getLogger(__name__)
 MOST_FILES = 2000
+_SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,7 @@ class ModulesBeside:
         if fingerprint(self.folder) == self.fingerprint:
             return self.folder
         if self.copy is None:
+            _log.warning("The modules in %s are too large to be sent here.", self.folder)
             return ""
         path = Path(own_folder, f"modules-{self.fingerprint}.zip")
         if not path.exists():
@@ -74,14 +82,21 @@ class ModulesOnWorker(WorkerPlugin):
 
 
 class ModulesOnScheduler(SchedulerPlugin):
-    """Makes them importable on the scheduler, which reads task graphs."""
+    """Makes them importable on the scheduler, which reads task graphs, and on all its workers."""
 
     def __init__(self, modules: ModulesBeside) -> None:
         self._modules = modules
+        folder = sha256(modules.folder.encode()).hexdigest()[:_SHOWN]
+        self._worker_plugin = f"gpupool-modules-{folder}"
+        self.name = f"{self._worker_plugin}-{modules.fingerprint}"
 
     async def start(self, scheduler: Any) -> None:
-        """On the scheduler."""
+        """On the scheduler; workers get it from there, so that one message does for all."""
         self._modules.make_importable(scheduler.local_directory)
+        plugin = dumps(ModulesOnWorker(self._modules))
+        await scheduler.register_worker_plugin(
+            None, plugin=plugin, name=self._worker_plugin, idempotent=False
+        )
 
 
 def fingerprint(folder: str) -> str:
@@ -91,7 +106,7 @@ def fingerprint(folder: str) -> str:
     except OSError:
         return ""
     is_some = 0 < len(seen) <= MOST_FILES
-    return sha256(repr(sorted(seen)).encode()).hexdigest()[:16] if is_some else ""
+    return sha256(repr(sorted(seen)).encode()).hexdigest()[:_SHOWN] if is_some else ""
 
 
 def python_files(folder: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -109,6 +109,12 @@ class Opening:
         return self._pool
 
     @property
+    def view_now(self) -> ClaimView:
+        """The claim as last seen, once it is requested."""
+        assert self.view is not None, "requested before"
+        return self.view
+
+    @property
     def name(self) -> str:
         """What to call the claim as far as is known."""
         return "claim" if self.view is None else self.view.name
@@ -227,51 +233,47 @@ class Opening:
             return opened
 
     async def _opened(self) -> Opened | None:
-        assert self.view is not None, "requested before"
-        if self.view.phase in _OVER:
-            ended = _never_ran if self.view.started_at is None else lost
-            raise ended(self.view.name, self.view.reason)
-        if self.view.phase is not Phase.RUNNING:
+        if self.view_now.phase in _OVER:
+            ended = _never_ran if self.view_now.started_at is None else lost
+            raise ended(self.view_now.name, self.view_now.reason)
+        if self.view_now.phase is not Phase.RUNNING:
             return None
         if self._connection is None or self._connection.scheduler_address is None:
-            self._connection = await self.pool.client.connection(self.view.id)
+            self._connection = await self.pool.client.connection(self.view_now.id)
         if self._connection.scheduler_address is None:
             return None
         self.attach()
-        return Opened(view=self.view, connection=self._connection)
+        return Opened(view=self.view_now, connection=self._connection)
 
     async def _hear(self, notice: Notice | None, waiting: "Waiting") -> None:
-        assert self.view is not None, "requested before"
         if isinstance(notice, EventView):
             await self._happened(notice)
         elif notice is StreamState.SILENT:
             waiting.manager_silent()
         else:
             with contextlib.suppress(Unavailable):
-                self.view = await self.pool.client.claim(self.view.id, patience_s=0)
+                self.view = await self.pool.client.claim(self.view_now.id, patience_s=0)
                 await self._look_for_scheduler()
             if notice is None:
                 # It takes long: should this kernel end meanwhile, its claim can be told as left.
                 self.attach()
-                waiting.speak(self.view)
+                waiting.speak(self.view_now)
 
     async def _happened(self, event: EventView) -> None:
-        assert self.view is not None, "requested before"
-        phase = _PHASES.get(event.kind, self.view.phase)
+        phase = _PHASES.get(event.kind, self.view_now.phase)
         update = {"phase": phase, "reason": event.reason, "seq": event.seq}
-        self.view = self.view.model_copy(update=update)
+        self.view = self.view_now.model_copy(update=update)
         if phase in WAITING:
             self._connection = None
         await self._look_for_scheduler()
 
     async def _look_for_scheduler(self) -> None:
         """Fetch the credentials while the workers start: by the time they run, we are ready."""
-        assert self.view is not None, "requested before"
         known = self._connection is not None and self._connection.scheduler_address is not None
-        if known or self.view.phase is not Phase.STARTING:
+        if known or self.view_now.phase is not Phase.STARTING:
             return
         with contextlib.suppress(PoolError):
-            self._connection = await self.pool.client.connection(self.view.id)
+            self._connection = await self.pool.client.connection(self.view_now.id)
             if self._connection.scheduler_address is not None:
                 self.reachable(self._connection)
 

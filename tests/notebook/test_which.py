@@ -1,0 +1,68 @@
+"""Which claim is meant when none is named."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gpupool.client.this_host import ThisHost
+from jupyter_gpupool.notebook.this_kernel import ThisKernel
+from jupyter_gpupool.notebook.which import the_one_meant
+from jupyter_gpupool.pool.errors import BadRequest, NotFound
+from jupyter_gpupool.protocol.api import ClaimView
+
+HERE = ThisHost(mark="here", boot_id="boot", uid=os.getuid())
+US = ThisKernel(id="k-1", name="/home/me/a.ipynb", pid=1, started=1, host=HERE)
+View = Callable[..., ClaimView]
+
+
+@pytest.fixture
+def used_by(a_view: View) -> Callable[..., ClaimView]:
+    """Build a claim that this kernel uses."""
+
+    def build(kernel: ThisKernel, name: str) -> ClaimView:
+        said = {**kernel.body().model_dump(), "id": kernel.id, "name": kernel.name}
+        return a_view(id=name, name=name, kernels=[{**said, "attached_at": "2026-11-30T12:00:00Z"}])
+
+    return build
+
+
+def test_only_claim_is_meant(a_view: View) -> None:
+    """Whoever uses it; what is over does not count."""
+    only = a_view(id="c-1")
+    assert the_one_meant([a_view(phase="ended"), only], US) == only
+
+
+def test_claim_of_this_kernel_comes_before_others(a_view: View, used_by: View) -> None:
+    """Also after a restart: the kernel's id stays, its process does not."""
+    mine = used_by(replace(US, pid=99, name=""), "mine")
+    assert the_one_meant([a_view(id="c-2"), mine], US) == mine
+
+
+def test_claim_of_this_notebook_comes_before_others(a_view: View, used_by: View) -> None:
+    """Also in a new kernel."""
+    mine = used_by(replace(US, id="k-0"), "mine")
+    assert the_one_meant([a_view(id="c-2"), mine], US) == mine
+
+
+def test_kernels_without_a_name_are_not_the_same_notebook(a_view: View, used_by: View) -> None:
+    """An unknown name is no name in common."""
+    nameless = replace(US, name="")
+    others = [used_by(replace(nameless, id="k-0"), "other"), a_view(id="c-2", name="second")]
+    with pytest.raises(BadRequest):
+        the_one_meant(others, nameless)
+
+
+def test_several_are_listed(a_view: View) -> None:
+    """So that one can be named."""
+    views = [a_view(id=name, name=name, model="A100") for name in ("one", "two")]
+    with pytest.raises(BadRequest, match=r"You hold 2 claims: one \(1 × A100\), two \(1 × A100\)."):
+        the_one_meant(views, US)
+
+
+def test_no_claim_is_said_so(a_view: View) -> None:
+    """With what to do."""
+    with pytest.raises(NotFound, match="You hold no claim") as none:
+        the_one_meant([a_view(phase="ending")], US)
+    assert "gpupool.claim(" in none.value.hint
