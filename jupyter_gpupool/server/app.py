@@ -72,7 +72,7 @@ class GpuPoolExtension(ExtensionApp):
 
     async def _last_words(self) -> None:
         self._watch.end()
-        await self._reporter.report(self._watch)
+        await self._reporter.last(self._watch)
         await self._upstreams.close()
 
 

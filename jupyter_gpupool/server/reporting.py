@@ -47,8 +47,13 @@ class Reporter:
                 await self.report(watch)
                 await asyncio.sleep(_APART_S)
 
+    async def last(self, watch: KernelWatch) -> None:
+        """Report a last time, if any kernel is attached."""
+        if self._attached:
+            await self.report(watch)
+
     async def report(self, watch: KernelWatch) -> None:
-        """Report once; what the pool could not be told is told the next time."""
+        """Report once; of what the pool could not be told, it is told the next time."""
         changed, self._changed = self._changed, set()
         try:
             connected = await self._pool.known()

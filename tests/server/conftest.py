@@ -1,0 +1,166 @@
+"""A real Jupyter server, as a process, beside a real pool that it finds by its runtime file."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from jupyter_gpupool.client.embedded import EmbeddedPool
+from jupyter_gpupool.client.this_host import ThisHost
+from jupyter_gpupool.protocol.runtime_file import runtime_file_name
+
+TOKEN = "jupyter-secret"
+BASE_URL = "/user/j%C3%BCrgen%20o'neil@a%2Fb/"
+"""As JupyterHub writes the address of a user whom nobody would call so."""
+_UP_WITHIN_S = 120.0
+_DOWN_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True)
+class JupyterServer:
+    """A Jupyter server that runs."""
+
+    process: "subprocess.Popen[bytes]"
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}{BASE_URL}"
+
+    @property
+    def socket_url(self) -> str:
+        return "ws" + self.url.removeprefix("http")
+
+    def client(self, **headers: str) -> httpx.Client:
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+
+StartServer = Callable[..., JupyterServer]
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPool]:
+    """A pool with four simulated devices that have joined."""
+    folder = tmp_path_factory.mktemp("pool")
+    with EmbeddedPool(folder, options=("--simulated=4",)) as pool:
+        assert pool.address is not None
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def manager(pool: EmbeddedPool) -> Iterator[httpx.Client]:
+    """The pool's own API, for what no browser may do."""
+    assert pool.address is not None
+    headers = {"Authorization": f"Bearer {pool.address.token}"}
+    with httpx.Client(base_url=f"{pool.address.base}/api/v1", headers=headers) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def runtime_folder(pool: EmbeddedPool, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Jupyter runtime folder in which the pool is found."""
+    folder = tmp_path_factory.mktemp("runtime")
+    named = folder / runtime_file_name(ThisHost.read().mark)
+    shutil.copy(pool._plan.runtime_file, named)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+    """Start Jupyter servers; they end with the tests."""
+    started: list[JupyterServer] = []
+
+    def start(runtime_folder: Path, *, config: str = "", **more: str) -> JupyterServer:
+        server = _start(tmp_path_factory.mktemp("jupyter"), runtime_folder, config, more)
+        started.append(server)
+        _wait_until_up(server)
+        return server
+
+    yield start
+    for server in started:
+        server.process.terminate()
+        server.process.wait(_DOWN_WITHIN_S)
+
+
+@pytest.fixture(scope="session")
+def server(start_server: StartServer, runtime_folder: Path) -> JupyterServer:
+    """One server, shared by all who do not break it."""
+    return start_server(runtime_folder)
+
+
+@pytest.fixture
+def browser(server: JupyterServer) -> Iterator[httpx.Client]:
+    """Somebody who is logged in, by token: it does not follow where it is sent."""
+    with server.client(Authorization=f"token {TOKEN}") as client:
+        yield client
+
+
+@pytest.fixture
+def running_claim(browser: httpx.Client) -> Iterator[dict[str, Any]]:
+    """A claim of one worker, made through the server."""
+    made = browser.post("gpupool/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+    path = f"gpupool/api/v1/claims/{made.json()['id']}"
+    yield wait_for(lambda: _if_running(browser.get(path).json()))
+    browser.post(f"{path}/release", json={})
+
+
+def _if_running(view: dict[str, Any]) -> dict[str, Any] | None:
+    return view if view["phase"] == "running" else None
+
+
+def wait_for(look: Callable[[], Any], within_s: float = 60) -> Any:
+    """What `look` sees once it sees something."""
+    deadline = time.monotonic() + within_s
+    while not (seen := look()):
+        assert time.monotonic() < deadline, f"nothing in {within_s} s"
+        time.sleep(0.05)
+    return seen
+
+
+def _start(folder: Path, runtime_folder: Path, config: str, more: dict[str, str]) -> JupyterServer:
+    (folder / "config").mkdir()
+    (folder / "config" / "jupyter_server_config.py").write_text(config)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GPUPOOL_")}
+    folders = {
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_RUNTIME_DIR": str(runtime_folder),
+    }
+    enabled = json.dumps({"jupyter_gpupool": True})
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+                *("--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"),
+                *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.base_url={BASE_URL}"),
+                *(f"--ServerApp.root_dir={folder}", f"--ServerApp.jpserver_extensions={enabled}"),
+            ],
+            env=own | folders | more,
+            stdout=output,
+            stderr=output,
+        )
+    return JupyterServer(process, port, log)
+
+
+def _wait_until_up(server: JupyterServer) -> None:
+    def answers() -> bool:
+        assert server.process.poll() is None, server.log.read_text()
+        try:
+            return httpx.get(f"{server.url}api").is_success
+        except httpx.TransportError:
+            return False
+
+    wait_for(answers, _UP_WITHIN_S)

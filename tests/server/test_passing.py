@@ -1,0 +1,54 @@
+"""What passes between a browser and a dashboard, which runs its user's own code."""
+
+import pytest
+
+from jupyter_gpupool.server import passing
+
+SECRET, SHOWN = "/0123abcd", "/user/a%20b/gpupool/dashboards/c-1/~ticket"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Cookie", "Authorization", "X-XSRFToken", "Host", "Origin", "Referer", "X-Forwarded-For"],
+)
+def test_who_is_logged_in_is_not_told_to_the_dashboard(name: str) -> None:
+    """Neither by cookie, nor by token, nor by the address of the page."""
+    assert name not in passing.asked({name: "secret", "Accept": "*/*"})
+
+
+def test_the_jupyter_token_in_a_query_is_held_back() -> None:
+    """The rest is the page's own business."""
+    assert passing.query("a=1&token=secret&b=&c=%26") == "a=1&b=&c=%26"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Set-Cookie", "Access-Control-Allow-Origin", "Content-Security-Policy", "Clear-Site-Data"],
+)
+def test_the_dashboard_sets_nothing_on_jupyters_origin(name: str) -> None:
+    """No cookie, and no rule for what its page may do."""
+    assert name not in passing.answered({name: "x", "Content-Type": "text/html"})
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        (f"{SECRET}/status", f"{SHOWN}/status"),
+        (f"{SECRET}/info?a=1#b", f"{SHOWN}/info?a=1#b"),
+        (SECRET, SHOWN),
+        ("status", "status"),
+        ("/elsewhere", None),
+        (f"{SECRET}more/status", None),
+        ("https://example.org/status", None),
+        ("//example.org/status", None),
+    ],
+)
+def test_a_redirect_leads_within_the_dashboard_or_nowhere(target: str, shown: str | None) -> None:
+    """Jupyter's own address shall send nobody to where a dashboard wishes."""
+    assert passing.location(target, secret=SECRET, shown=SHOWN) == shown
+
+
+def test_a_page_names_its_scripts_where_the_browser_finds_them() -> None:
+    """And the scheduler's secret is gone from it."""
+    page = passing.page(b'<script src="/0123abcd/static/js/x.js">', secret=SECRET, shown=SHOWN)
+    assert page == f'<script src="{SHOWN}/static/js/x.js">'.encode()
