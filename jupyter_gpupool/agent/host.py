@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.ids import ClaimId, HostId
-from jupyter_gpupool.protocol.link import Desired, HostReport
+from jupyter_gpupool.protocol.link import Desired, HostReport, LogAnswer, LogQuery
 
 from . import procfs
 from .adoption import adopt
@@ -30,6 +30,7 @@ from .foreign import foreign_on
 from .host_facts import HostFacts
 from .housekeeping import Housekeeping
 from .launching import HostTerms
+from .log_answers import answer_logs
 from .open_files import OpenFiles
 from .parts import Parts, footprint_of
 from .process_watch import Ended, ProcessWatch
@@ -221,6 +222,11 @@ class HostAgent:
         )
         parts = self._parts
         return host_report(parts.host_id, self._settings.facts, parts.table, parts.devices, moment)
+
+    async def logs(self, query: LogQuery) -> LogAnswer:
+        """The last lines of what the manager asks for, as far as they are kept."""
+        folder, name = self._parts.folder, self._settings.facts.name
+        return await asyncio.to_thread(answer_logs, query, folder, name)
 
     def _can_start(self) -> bool:
         has_others = len(self._settings.environments.offered) > 1

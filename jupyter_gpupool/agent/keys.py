@@ -30,7 +30,7 @@ class ProcessKey:
     @property
     def log_name(self) -> str:
         """The file in the claim's log folder that holds its output."""
-        return "scheduler.log" if self.lease_id is None else f"worker-{self.lease_id}.log"
+        return log_name_of(self.lease_id)
 
     @property
     def mark(self) -> str:
@@ -39,3 +39,8 @@ class ProcessKey:
 
     def __str__(self) -> str:
         return f"{self.mark} of claim {self.claim_id}"
+
+
+def log_name_of(lease_id: str | None) -> str:
+    """The file that holds the output of a worker, or of the scheduler without a lease."""
+    return "scheduler.log" if lease_id is None else f"worker-{lease_id}.log"

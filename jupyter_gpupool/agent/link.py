@@ -9,7 +9,7 @@ import logging
 import random
 import ssl
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urlsplit, urlunsplit
@@ -19,7 +19,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAuthenticated
-from jupyter_gpupool.protocol.link import Desired, HostReport, Joined, Refused, ToAgent
+from jupyter_gpupool.protocol.link import (
+    Desired,
+    HostReport,
+    Joined,
+    LogQuery,
+    Refused,
+    ToAgent,
+)
 
 from .host import HostAgent
 from .host_facts import is_loopback
@@ -63,13 +70,19 @@ class Link:
     """
 
     def __init__(
-        self, target: LinkTarget, host: HostAgent, *, orphan_after_s: float | None = None
+        self,
+        target: LinkTarget,
+        host: HostAgent,
+        *,
+        orphan_after_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target = target
         self._host = host
         self._fixed_orphan_after_s = orphan_after_s
         self._orphan_after_s = orphan_after_s or ORPHAN_AFTER_S
-        self._heard_at_s = time.monotonic()
+        self._clock = clock
+        self._heard_at_s = clock()
         self._pause_s = _FIRST_PAUSE_S
         self._is_in_touch = False
         self.has_joined = False
@@ -91,7 +104,7 @@ class Link:
             except (OSError, TimeoutError, WebSocketException) as error:
                 logger.warning("No link to %s: %s", self._target.url, _one_line(error))
             # After a try: an agent that was stopped for long has to look before it judges.
-            if time.monotonic() - self._heard_at_s >= self._orphan_after_s:
+            if self._clock() - self._heard_at_s >= self._orphan_after_s:
                 break
             await asyncio.sleep(self._next_pause_s())
         logger.warning("The manager has been away for %.0f s.", self._orphan_after_s)
@@ -119,7 +132,7 @@ class Link:
             finally:
                 if self._is_in_touch:
                     # A manager with nothing to say is not away: that counts from here on.
-                    self._heard_at_s = time.monotonic()
+                    self._heard_at_s = self._clock()
 
     async def _speak(self, socket: ClientConnection) -> None:
         news, said_at_s = self._host.news, 0.0
@@ -146,7 +159,10 @@ class Link:
                 # Without its text: that may hold a claim's secrets.
                 logger.error("A message of the manager makes no sense: %s", _places(error))  # noqa: TRY400
                 continue
-            self._take(message)
+            if isinstance(message, LogQuery):
+                await socket.send((await self._host.logs(message)).model_dump_json())
+            else:
+                self._take(message)
 
     def _take(self, message: Desired | Joined | Refused) -> None:
         match message:

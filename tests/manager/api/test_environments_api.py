@@ -34,12 +34,6 @@ async def test_environments_are_listed_with_who_offers_them(offering_site):
     assert (own["name"], own["hosts"]) == ("kernel", ["b"])
 
 
-async def test_strangers_see_no_environments(offering_site):
-    """Without a token nothing is told."""
-    async with offering_site.anonymous() as client:
-        assert (await client.get("/api/v1/environments")).status_code == 401
-
-
 async def test_environment_that_cannot_be_used_is_a_conflict(offering_site):
     """Told as a problem, with what has to be installed."""
     body = {"workers": {"min": 1, "max": 1}, "environment": "bare"}

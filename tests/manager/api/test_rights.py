@@ -22,6 +22,7 @@ _ROUTES = {
     ("GET", "/api/v1/claims/{claim_id}/explanation"): (404, 403, 401),
     ("GET", "/api/v1/claims/{claim_id}/logs"): (404, 403, 401),
     ("POST", "/api/v1/kernels/activity"): (204, 403, 401),
+    ("GET", "/api/v1/environments"): (200, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
     ("GET", "/api/v1/hosts"): (200, 403, 401),
     ("GET", "/api/v1/devices"): (200, 403, 401),
