@@ -47,7 +47,10 @@ def test_device_of_another_pool_is_shown_and_left_alone(
     second = theirs.api.claim(1)
     assert theirs.wait_phase(second, "pending", "starting", "running") != "running"
     eventually(lambda: _held(theirs) == 2, 15, "both devices are held elsewhere")
-    assert theirs.api.view(second)["wait"] is not None
+    told = "2 held by another pool on the host"
+    eventually(
+        lambda: told in theirs.api.view(second)["wait"]["reason"], 15, "it says who has them"
+    )
     mine.end(first)
     theirs.wait_phase(second, "running")
     assert sum(_held(mine) for _ in range(1)) <= 1

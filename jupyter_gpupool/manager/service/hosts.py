@@ -21,7 +21,7 @@ from .arrows import fail_start, settle, take
 from .books import Books
 from .digest import LeaseChange, claim_events, lease_changes, retirements
 from .records import HostToken
-from .snapshot import FAILURE_WINDOW_S, free_devices
+from .snapshot import FAILURE_WINDOW_S, standing_of
 from .unit import UnitOfWork
 
 
@@ -52,7 +52,7 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     is_connected = before is not None and before.phase is HostPhase.CONNECTED
     if not command.joins and not is_connected:
         return  # a late word of a connection that is gone
-    free_before = free_devices(unit).get(report.host_id)
+    standing_before = standing_of(unit, report.host_id)
     offers_before = _offers(unit.reports.get(report.host_id))
     unit.reports[report.host_id] = report
     _keep_host(unit, before, report, joins=command.joins)
@@ -60,8 +60,8 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     changes = _move_leases(unit, report)
     _move_claims(unit, report, changes)
     _tell_owners(unit, report, worse)
-    is_free_as_before = free_devices(unit).get(report.host_id) == free_before
-    if not is_free_as_before or _offers(report) != offers_before:
+    stands_as_before = standing_of(unit, report.host_id) == standing_before
+    if not stands_as_before or _offers(report) != offers_before:
         unit.replan = True
 
 

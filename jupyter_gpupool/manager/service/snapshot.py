@@ -5,7 +5,7 @@ with no worker of any claim, wanted or not, still on them.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.device import Device, DeviceState, Health
@@ -41,6 +41,14 @@ def free_devices(view: View) -> dict[HostId, tuple[Device, ...]]:
             # Should two hosts ever name the same device, only one of them may have it.
             taken |= {device.uuid for device in free[host.id]}
     return free
+
+
+def standing_of(
+    view: View, host_id: HostId
+) -> tuple[tuple[Device, ...], Mapping[DeviceUuid, Obstacle]]:
+    """What is free on a host and what keeps the rest: a pass decides and tells by nothing else."""
+    free, host = free_devices(view).get(host_id, ()), view.hosts.get(host_id)
+    return free, {} if host is None else _obstacles(view, host, free)
 
 
 def build(view: View, monotonic_s: float) -> Snapshot:
