@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jupyter_gpupool.client.pool_client import PoolClient
-    from jupyter_gpupool.protocol.api import ClaimView
+    from jupyter_gpupool.protocol.api import ClaimView, StatusView
 
 
 @click.command()
@@ -67,14 +67,14 @@ def scale(claim: str, workers: str, *, as_json: bool) -> None:
     """Give CLAIM (id or name) other bounds: a number of WORKERS, or "1-4"."""
     low, high = bounds(workers)
 
-    async def rescale(client: "PoolClient") -> "tuple[ClaimView, int]":
+    async def rescale(client: "PoolClient") -> "tuple[ClaimView, StatusView]":
         found = await client.find_claim(claim)
         least = min(found.workers.min, high) if low == high else low
-        return await client.scale(found.id, least, high), (await client.status()).devices
+        return await client.scale(found.id, least, high), await client.status()
 
-    view, devices = ask(rescale)
-    if high > devices:
-        click.echo(f"The pool has no more than {plural(devices, 'device')} now.", err=True)
+    view, status = ask(rescale)
+    if short := shortage(high, status):
+        click.echo(short, err=True)
     show_json(view) if as_json else click.echo(claim_line(view))
 
 
@@ -103,6 +103,16 @@ async def release_claims(
         return await client.release_all(reason)
     ids = [(await client.find_claim(name)).id for name in names]
     return [await client.release(claim_id, reason) for claim_id in ids]
+
+
+def shortage(workers: int, status: "StatusView") -> str:
+    """What a claim of that many workers has to wait for; "" if the pool has devices enough."""
+    if workers <= status.devices:
+        return ""
+    if not status.hosts:
+        # One that has just been started is no pool of 0 devices: its hosts are still to join.
+        return "No host of the pool is in touch now."
+    return f"The pool has no more than {plural(status.devices, 'device')} now."
 
 
 def bounds(text: str) -> tuple[int, int]:

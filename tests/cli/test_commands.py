@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 
 from jupyter_gpupool.cli import claims, root
@@ -28,7 +29,17 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("pool")
     with EmbeddedPool(folder, options=("--simulated=4",)) as pool:
         assert pool.address is not None
+        _await_devices(pool.address)
         yield {"GPUPOOL_URL": pool.address.url, "GPUPOOL_TOKEN": pool.address.token}
+
+
+def _await_devices(address: PoolAddress) -> None:
+    """A manager answers before its host has joined it."""
+    deadline = time.monotonic() + 60
+    with httpx.Client(headers={"Authorization": f"Bearer {address.token}"}) as client:
+        while client.get(f"{address.url}/api/v1/status").json()["devices"] != 4:
+            assert time.monotonic() < deadline, "its host has not joined"
+            time.sleep(0.05)
 
 
 @dataclass(frozen=True)
