@@ -26,7 +26,7 @@ from .sight import Check, Group, Sight
 
 def check_pool(sight: Sight) -> Iterator[Finding]:
     """Judge what the pool said."""
-    view = sight.pool.result()
+    view = sight.view()
     yield from judge_connection(view)
     yield from judge_version(view, __version__)
     yield from judge_environments(view, read_versions())

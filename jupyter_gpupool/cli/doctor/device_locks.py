@@ -39,7 +39,7 @@ def check_device_locks(sight: Sight) -> Iterator[Finding]:
     if found is not None:
         yield found
     if found is None or found.severity is Severity.WELL:
-        yield from judge_locks(held_locks(folder), sight.pool.result(), os.getuid())
+        yield from judge_locks(held_locks(folder), sight.view(), os.getuid())
 
 
 def judge_lock_folder(folder: Path) -> Finding | None:

@@ -1,11 +1,13 @@
 """Do the kernels that Jupyter offers have jupyter_gpupool, and the same release of it?"""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
+
+from jupyter_core.paths import jupyter_path
 
 from jupyter_gpupool import __version__
 
@@ -14,6 +16,8 @@ from .sight import Sight
 
 _ANSWER_WITHIN_S = 3.0
 _MOST_ASKED = 16
+_SPEC = "*/kernel.json"
+"""Read here: jupyter_client would do it, and import IPython, which takes a second."""
 _ASK = """\
 from importlib.metadata import PackageNotFoundError, version
 try:
@@ -25,8 +29,6 @@ except PackageNotFoundError:
 
 def check_kernels(_sight: Sight) -> Iterator[Finding]:
     """Ask each kernel's Python for its version of the package."""
-    if find_spec("jupyter_client") is None:
-        return
     interpreters = _interpreters()
     with ThreadPoolExecutor(max_workers=max(1, len(interpreters))) as pool:
         told = dict(zip(interpreters, pool.map(_version_in, interpreters.values()), strict=True))
@@ -65,17 +67,21 @@ def judge_kernels(told: Mapping[str, str | None]) -> Iterator[Finding]:
 
 def _interpreters() -> dict[str, str]:
     """The Pythons of kernels that are not this one, by the kernel's name."""
-    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - only where Jupyter is
-
-    specs = KernelSpecManager().get_all_specs()
-    first = {name: (each["spec"].get("argv") or [""])[0] for name, each in specs.items()}
     own = {sys.executable, "python", "python3", "python{}.{}".format(*sys.version_info)}
-    others = {
-        name: path
-        for name, path in first.items()
-        if path not in own and Path(path).name.startswith("python")
-    }
-    return dict(list(others.items())[:_MOST_ASKED])
+    specs = (path for folder in jupyter_path("kernels") for path in Path(folder).glob(_SPEC))
+    # The first folder that has a kernel of a name is the one that counts.
+    first = {spec.parent.name: _interpreter(spec) for spec in reversed(list(specs))}
+    is_other = {name: path for name, path in first.items() if path and path not in own}
+    return dict(list(is_other.items())[:_MOST_ASKED])
+
+
+def _interpreter(spec: Path) -> str:
+    """The Python that a kernel is started with; "" if it is none, or cannot be read."""
+    try:
+        path = str(json.loads(spec.read_text(encoding="utf-8"))["argv"][0])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    return path if Path(path).name.startswith("python") else ""
 
 
 def _version_in(interpreter: str) -> str | None:

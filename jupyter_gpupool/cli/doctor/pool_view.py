@@ -24,7 +24,7 @@ from jupyter_gpupool.protocol.api import DeviceView, StatusView
 from jupyter_gpupool.protocol.using import EnvironmentView
 
 _KNOCK_WITHIN_S = 1.0
-_ANSWER_WITHIN_S = 3.0
+_ANSWER_WITHIN_S = 2.5
 _PORTS = {"http": 80, "https": 443}
 
 

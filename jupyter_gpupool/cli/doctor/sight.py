@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jupyter_gpupool.client.discovery import URL
+from jupyter_gpupool.pool.errors import Unavailable
 
 from .finding import Finding
 from .pool_view import PoolView
+
+POOL_WITHIN_S = 3.8
 
 
 class Group(Enum):
@@ -32,6 +35,17 @@ class Sight:
 
     environ: Mapping[str, str]
     pool: Future[PoolView]
+
+    def view(self) -> PoolView:
+        """The pool, or that it was silent; a little before the examination ends."""
+        try:
+            return self.pool.result(POOL_WITHIN_S)
+        except TimeoutError:
+            silent = Unavailable(
+                f"The pool did not answer within {POOL_WITHIN_S:g} s.",
+                hint="See whether its manager runs, and how busy this machine and the network are.",
+            )
+            return PoolView(error=silent)
 
     @property
     def is_pool_named(self) -> bool:

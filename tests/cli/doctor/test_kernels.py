@@ -11,8 +11,6 @@ from jupyter_gpupool import __version__
 from jupyter_gpupool.cli.doctor.finding import Severity
 from jupyter_gpupool.cli.doctor.kernels import check_kernels, judge_kernels
 
-pytest.importorskip("jupyter_client")
-
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -54,6 +52,13 @@ def test_a_kernel_whose_python_is_gone_is_unknown(install, tmp_path: Path, sees)
     """As after its environment was removed."""
     install("gone", tmp_path / "none" / "bin" / "python")
     assert about("gone", sees()) == [Severity.UNKNOWN]
+
+
+def test_a_damaged_kernelspec_is_passed_over(install, bare_python: Path, tmp_path: Path, sees):
+    """Jupyter does so too."""
+    install("bare", bare_python)
+    (tmp_path / "kernels" / "bare" / "kernel.json").write_text('{"argv": []}')
+    assert about("bare", sees()) == []
 
 
 def test_this_environments_own_kernel_is_not_asked(install, sees):

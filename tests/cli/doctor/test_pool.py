@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from jupyter_gpupool.cli.doctor.pool import (
     judge_version,
 )
 from jupyter_gpupool.cli.doctor.pool_view import PoolView, clock_ahead_s, look_at_pool
+from jupyter_gpupool.cli.doctor.sight import Sight
 from jupyter_gpupool.client.address import PoolAddress, Source
 from jupyter_gpupool.client.errors import unreachable
 from jupyter_gpupool.pool.device import DeviceProcess
@@ -99,6 +101,13 @@ def test_a_manager_that_is_silent_is_a_problem_in_time():
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         found = judged({"GPUPOOL_URL": url, "GPUPOOL_TOKEN": "t"})
     assert (found.severity, "no answer within" in found.what) == (Severity.PROBLEM, True)
+
+
+def test_a_pool_that_is_never_heard_of_is_a_problem(monkeypatch):
+    """Checks that want to know go on without it."""
+    monkeypatch.setattr("jupyter_gpupool.cli.doctor.sight.POOL_WITHIN_S", 0.01)
+    (found,) = judge_connection(Sight({}, Future()).view())
+    assert (found.severity, "did not answer" in found.what) == (Severity.PROBLEM, True)
 
 
 def test_a_token_file_that_others_can_read_is_a_problem(tmp_path: Path):
