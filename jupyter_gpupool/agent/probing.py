@@ -20,6 +20,7 @@ from jupyter_gpupool.protocol import versions
 from .zygotes import Identity
 
 _ANSWERS_WITHIN_S = 20.0
+_ENDS_WITHIN_S = 2.0
 _MOST_BYTES = 64 * 1024
 _LAST_CHARACTERS = 200
 _TEXT = inspect.getsource(versions)
@@ -61,7 +62,7 @@ async def probe(interpreter: Path, identity: Identity | None) -> Probed:
     except TimeoutError:
         return Probed(problem=f"it does not answer within {_ANSWERS_WITHIN_S:.0f} s")
     finally:
-        _kill(process)
+        await _end(process)
 
 
 async def _start(interpreter: Path, identity: Identity | None) -> Process:
@@ -91,11 +92,14 @@ async def _all_said(process: Process) -> bytes:
     return said
 
 
-def _kill(process: Process) -> None:
-    # Its session is its own: what it started goes with it.
+async def _end(process: Process) -> None:
     if process.returncode is None:
+        # Its session is its own: what it started goes with it.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_ENDS_WITHIN_S):
+            await process.communicate()
 
 
 def _read(said: bytes) -> Probed:
