@@ -138,7 +138,10 @@ class Link:
         news, said_at_s = self._host.news, 0.0
         while True:
             try:
-                await asyncio.wait_for(news.wait(), SIGN_OF_LIFE_S)
+                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes with news,
+                # and the link would neither end nor be made anew.
+                async with asyncio.timeout(SIGN_OF_LIFE_S):
+                    await news.wait()
             except TimeoutError:
                 logger.debug("Nothing new; a sign of life.")
             # Whatever else happens in this turn of the loop goes into the same report; after a

@@ -1,33 +1,17 @@
 """What the agent does when a start fails half-way, or an agent before it left things half-done."""
 
-import asyncio
 import errno
 import os
 import pwd
-import signal
 import sys
-import uuid
-from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 
-import pytest
+from agent_harness.one_host import GIB
 
 from jupyter_gpupool.agent import procfs
-from jupyter_gpupool.agent.device_watch import Pace
-from jupyter_gpupool.agent.footprint import HOST_MARK
-from jupyter_gpupool.agent.host import HostAgent, HostSettings
-from jupyter_gpupool.agent.host_facts import HostFacts
-from jupyter_gpupool.agent.open_files import OpenFiles
 from jupyter_gpupool.agent.records import Records
 from jupyter_gpupool.agent.seen import Stage
-from jupyter_gpupool.agent.state_folder import open_state_folder
-from jupyter_gpupool.agent.users import UserRules
-from jupyter_gpupool.pool.device import Device, DeviceSample
-from jupyter_gpupool.protocol.link import Desired, HostReport, ProcessPhase
+from jupyter_gpupool.protocol.link import Desired, ProcessPhase
 
-GIB = 2**30
-NO_ZYGOTE = "#!/bin/sh\nexit 1\n"
 LOSES_ANSWERS = f"""#!{sys.executable}
 import os, socket, sys, time
 from jupyter_gpupool.protocol.launch import Warm
@@ -45,89 +29,6 @@ if os.fork() == 0:
 os.close(theirs)
 os.read(ours, 1)
 """
-
-
-class StubbornGpu:
-    """A device that says what a test wants; what a driver is to the agent."""
-
-    def __init__(self) -> None:
-        self.device = Device(
-            uuid=f"GPU-{uuid.uuid4()}", index=0, model="A100", memory_bytes=80 * GIB
-        )
-        self.used_bytes = 0
-
-    def list(self):
-        return (self.device,)
-
-    def sample(self):
-        used = self.used_bytes
-        sample = DeviceSample(
-            uuid=self.device.uuid, at=datetime.now(UTC), memory_used_bytes=used, processes=()
-        )
-        return (sample,)
-
-    def close(self) -> None:
-        pass
-
-
-class OneHost:
-    """A host's agent in this very process."""
-
-    def __init__(self, folder: Path, zygote: str) -> None:
-        self.id = f"host-{uuid.uuid4().hex[:8]}"
-        self.gpu = StubbornGpu()
-        self.folder = open_state_folder(folder / "state")
-        interpreter = folder / "python"
-        interpreter.write_text(zygote)
-        interpreter.chmod(0o755)
-        facts = HostFacts(name="a", address="127.0.0.1", cpus=1, memory_bytes=GIB)
-        self.settings = HostSettings(
-            facts=facts,
-            pace=Pace(busy_s=0.05, idle_s=0.05, verify_within_s=0.1),
-            memory_share_bytes=GIB,
-            users=UserRules(run_claims_as_agent=True),
-            interpreter=interpreter,
-        )
-        self.agent: HostAgent | None = None
-        self._run: asyncio.Task[None] | None = None
-
-    async def start(self) -> "OneHost":
-        self.agent = HostAgent(self.id, self.folder, self.gpu, self.settings, OpenFiles())
-        await self.agent.start()
-        self._run = asyncio.create_task(self.agent.run())
-        return self
-
-    async def until(self, fits: Callable[[HostReport], bool]) -> HostReport:
-        async with asyncio.timeout(15):
-            while not fits(report := self.agent.report()):
-                self.agent.news.clear()
-                await self.agent.news.wait()
-        return report
-
-    def marked(self) -> list[int]:
-        return [p for p in procfs.all_pids() if procfs.marks_of(p).get(HOST_MARK) == self.id]
-
-    async def close(self) -> None:
-        if self._run is not None:
-            self._run.cancel()
-            await asyncio.gather(self._run, return_exceptions=True)
-            await self.agent.close()
-        for pid in self.marked():
-            os.kill(pid, signal.SIGKILL)
-
-
-@pytest.fixture
-async def make_host(tmp_path, monkeypatch):
-    monkeypatch.setenv(HOST_MARK, "")
-    made = []
-
-    def make(zygote: str = NO_ZYGOTE) -> OneHost:
-        made.append(OneHost(tmp_path, zygote))
-        return made[-1]
-
-    yield make
-    for host in made:
-        await host.close()
 
 
 async def test_device_that_was_not_proven_free_stays_so(

@@ -12,10 +12,10 @@ from jupyter_gpupool.protocol.link import Desired, ProcessPhase, WantedWorker
 async def test_wanted_claim_runs_and_unwanted_one_leaves_nothing(
     agent, manager_end, running, see
 ) -> None:
-    """Scheduler and workers run, and are gone with all devices free once nothing is wanted."""
+    """All of it is gone and its devices are free; zygotes and what they fork ahead stay."""
     await manager_end.want()
     await manager_end.until(see.empty)
-    assert {row.id.pid for row in agent.marked()} <= {agent.pid, *agent.zygotes()}
+    assert agent.beside() == []
 
 
 async def test_report_shows_the_generation_it_follows(manager_end, running, see) -> None:

@@ -1,9 +1,14 @@
-"""The parts of the link that need no connection; the rest is in test_host.py and test_app.py."""
+"""The link's own rules; what goes over it is in test_host.py and test_app.py."""
+
+import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
+from agent_harness.manager_end import DEADLINE_S
 from pydantic import ValidationError
 
-from jupyter_gpupool.agent.link import LinkTarget, check_url, clock_problem, link_url
+from jupyter_gpupool.agent.host import HostAgent
+from jupyter_gpupool.agent.link import Link, LinkTarget, check_url, clock_problem, link_url
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.protocol.link import WantedWorker
 
@@ -64,3 +69,65 @@ def test_id_that_leads_elsewhere_is_no_id(name, wanted_claim) -> None:
         wanted_claim(name)
     with pytest.raises(ValidationError):
         WantedWorker(lease_id=name, device="GPU-1")
+
+
+class Clock:
+    """A clock that is turned by hand."""
+
+    now_s = 0.0
+    passes_s = 0.0
+    """How much time passes from one look at it to the next."""
+
+    def __call__(self) -> float:
+        self.now_s += self.passes_s
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def host(make_host) -> HostAgent:
+    return make_host().make()
+
+
+@pytest.fixture
+async def linked(host, manager_end, clock) -> AsyncIterator[asyncio.Task[None]]:
+    """A link that has joined, with a minute until its host is an orphan."""
+    target = LinkTarget(url=manager_end.url, token=manager_end.token)
+    link = Link(target, host, orphan_after_s=60, clock=clock)
+    running = asyncio.create_task(link.run())
+    await manager_end.until(lambda _: link.has_joined)
+    yield running
+    running.cancel()
+    await asyncio.wait([running], timeout=DEADLINE_S)
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_link_that_is_told_to_end_while_there_is_news_ends(linked, host, turns) -> None:
+    """However few turns of the loop lie between the two."""
+    host.news.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    linked.cancel()
+    done, _ = await asyncio.wait([linked], timeout=DEADLINE_S)
+    assert done == {linked}
+
+
+async def test_quiet_manager_is_not_away(linked, manager_end, clock) -> None:
+    """Time counts from the loss of the link, not from the manager's last word."""
+    clock.now_s = 3600
+    await manager_end.hang_up()
+    await manager_end.until_alone()
+    await manager_end.until(lambda _: True)
+    assert not linked.done()
+
+
+async def test_manager_that_stays_away_leaves_an_orphan(linked, manager_end, clock) -> None:
+    """The link ends once its time is over."""
+    clock.passes_s = 30
+    await manager_end.close()
+    async with asyncio.timeout(DEADLINE_S):
+        await linked
