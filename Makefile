@@ -6,8 +6,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
-SYSTEM_PACKAGES := gcc libc6-dev make python3-venv
-BENCHMARKS := claim_latency overhead api_throughput idle_cost
+SYSTEM_PACKAGES := chromium gcc libc6-dev make python3-venv
+BENCHMARKS := claim_latency overhead api_throughput idle_cost notebook
 
 .PHONY: demo test test-system system-packages check benchmarks docs clean
 
@@ -16,6 +16,7 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/test.stamp check
 	@$(BIN)/python -c 'import shutil; shutil.which("cc") or print("Left out: what needs the stub NVML and CUDA libraries, for there is no C compiler (make test-system installs one).")'
+	@$(BIN)/python -c 'import shutil; shutil.which("chromium") or print("Left out: what needs a browser, for there is no chromium (make test-system installs it).")'
 	@$(BIN)/python -m pytest -q
 
 check: $(VENV)/test.stamp

@@ -22,12 +22,19 @@ _HOMES = {
     "NotAuthenticated": "pool.errors",
     "NotFound": "pool.errors",
     "PoolError": "pool.errors",
+    "Reclaim": "notebook.reclaiming",
     "StillWaiting": "notebook.opening",
     "Unavailable": "pool.errors",
     "attach": "notebook.claim",
     "claim": "notebook.claim",
-    "claims": "notebook.claim",
-    "status": "notebook.claim",
+    "claims": "notebook.asking",
+    "environments": "notebook.asking",
+    "explain": "notebook.asking",
+    "keep_alive": "notebook.asking",
+    "logs": "notebook.asking",
+    "release": "notebook.asking",
+    "scale": "notebook.asking",
+    "status": "notebook.asking",
 }
 __all__ = list(_HOMES)
 
@@ -36,9 +43,23 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
+    try:
+        value = getattr(import_module(f".{home}", __name__), name)
+    except ModuleNotFoundError as error:
+        raise _lacking(name, error) from error
     globals()[name] = value
     return value
+
+
+def _lacking(name: str, error: ModuleNotFoundError) -> Exception:
+    package = (error.name or "").partition(".")[0]
+    if package == __name__:
+        return error
+    unavailable: type[Exception] = import_module(".pool.errors", __name__).Unavailable
+    return unavailable(
+        f"gpupool.{name} needs the package {package}, which this Python does not have.",
+        hint="Install dask and distributed in the versions that gpupool.environments() shows.",
+    )
 
 
 def __dir__() -> list[str]:
@@ -49,3 +70,8 @@ def _jupyter_server_extension_points() -> list[dict[str, Any]]:
     """The Jupyter server extension, for a server that looks for it."""
     app = import_module(".server.app", __name__)
     return [{"module": __name__, "app": app.GpuPoolExtension}]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%gpupool` and `%%gpupool`, for IPython; its configuration names us, so nobody has to."""
+    import_module(".notebook.magics.extension", __name__).load(shell)

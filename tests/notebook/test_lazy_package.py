@@ -8,22 +8,18 @@ from pathlib import Path
 import jupyter_gpupool
 
 _SCRIPT = """
-import sys, time
-start = time.perf_counter()
+import sys
 import jupyter_gpupool
-print(time.perf_counter() - start)
 print(sorted({"distributed", "httpx", "pydantic", "websockets"} & set(sys.modules)))
 """
 
 
 def test_import_is_light() -> None:
-    """No Dask, no HTTP, no pydantic, and at most 60 ms."""
+    """No Dask, no HTTP, no pydantic; tests/benchmarks/notebook.py times it."""
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, timeout=60
     )
-    seconds, heavy = done.stdout.splitlines()
-    assert heavy == "[]"
-    assert float(seconds) < 0.06
+    assert done.stdout == "[]\n"
 
 
 def test_every_public_name_can_be_had() -> None:
