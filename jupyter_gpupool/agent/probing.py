@@ -22,7 +22,6 @@ from .zygotes import Identity
 _ANSWERS_WITHIN_S = 20.0
 _ENDS_WITHIN_S = 2.0
 _MOST_BYTES = 64 * 1024
-_LAST_CHARACTERS = 200
 _TEXT = inspect.getsource(versions)
 
 
@@ -55,7 +54,7 @@ async def probe(interpreter: Path, identity: Identity | None) -> Probed:
     except PermissionError as error:
         raise CannotRun(error.strerror) from error
     except OSError as error:
-        return _no_python(error.strerror or "")
+        return _no_python(error.strerror or "it does not start")
     try:
         async with asyncio.timeout(_ANSWERS_WITHIN_S):
             return _read(await _all_said(process))
@@ -110,8 +109,8 @@ def _read(said: bytes) -> Probed:
         found = {str(name): str(version) for name, version in answer["versions"].items()}
         return Probed(versions=found, problem=str(answer["problem"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return _no_python(last[:_LAST_CHARACTERS])
+        return _no_python("it answers otherwise")
 
 
-def _no_python(words: str) -> Probed:
-    return Probed(problem=f"it is no Python ({words or 'it says nothing'})", is_python=False)
+def _no_python(why: str) -> Probed:
+    return Probed(problem=f"it is no Python ({why})", is_python=False)
