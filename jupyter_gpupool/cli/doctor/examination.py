@@ -15,9 +15,9 @@ from typing import TypeVar
 from jupyter_gpupool.pool.errors import PoolError
 
 from .checks import CHECKS
+from .concealing import conceal
 from .finding import Finding, problem, unknown
 from .pool_view import look_at_pool
-from .secrets import conceal
 from .sight import Check, Group, Sight
 
 _T = TypeVar("_T")

@@ -2,14 +2,18 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jupyter_gpupool.pool.units import plural
 
 from .finding import Finding, note, problem, warning, well
 from .sight import Sight
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.agent.devices.base import Devices
 
 _PCI = Path("/sys/bus/pci/devices")
 _NODES = Path("/dev")
@@ -24,12 +28,12 @@ class Nvml(Enum):
     """How far NVML, the library of the NVIDIA driver, can be used; the value says why not."""
 
     WORKS = "NVML works"
-    NO_PACKAGE = "The package nvidia-ml-py is not installed"
-    NO_LIBRARY = "The NVML library of the NVIDIA driver, libnvidia-ml.so.1, is missing"
-    NO_DRIVER = "The NVIDIA driver is not loaded"
-    NO_PERMISSION = "You have no right to use the NVIDIA driver"
-    MISMATCH = "The loaded NVIDIA driver and its libraries are of different versions"
-    FAILS = "The NVIDIA driver fails"
+    NO_PACKAGE = "the package nvidia-ml-py is not installed"
+    NO_LIBRARY = "the NVML library of the NVIDIA driver, libnvidia-ml.so.1, is missing"
+    NO_DRIVER = "the NVIDIA driver is not loaded"
+    NO_PERMISSION = "you have no right to use the NVIDIA driver"
+    MISMATCH = "the loaded NVIDIA driver and its libraries are of different versions"
+    FAILS = "the NVIDIA driver fails"
 
 
 _BY_CODE = {
@@ -72,8 +76,8 @@ class GpuFacts:
 
 def check_gpus(_sight: Sight) -> Iterator[Finding]:
     """See what NVML, the PCI bus and /dev have to say."""
-    facts = _ask_nvml()
-    yield from judge_gpus(facts)
+    built_in, closed = count_gpus(_PCI), closed_nodes(_NODES)
+    yield from judge_gpus(replace(_ask_nvml(), built_in=built_in, closed=closed))
 
 
 def judge_gpus(facts: GpuFacts) -> Iterator[Finding]:
@@ -105,37 +109,38 @@ def _unusable(facts: GpuFacts) -> Finding:
     has = f"This machine has {plural(facts.built_in, 'NVIDIA GPU')}, but " if facts.built_in else ""
     if facts.nvml is Nvml.WORKS:
         return problem("nvml-lists-nothing", f"{has}NVML lists no device.", _MENDS[Nvml.FAILS])
-    why = facts.nvml.value
-    what = f"{has}{why[0].lower() + why[1:] if has and why[1].islower() else why}"
+    what = has + facts.nvml.value
     said = f" and says {facts.said}" if facts.said else ""
     reference = "nvml-" + facts.nvml.name.lower().replace("_", "-")
-    return problem(reference, f"{what}{said}.", _MENDS[facts.nvml])
+    return problem(reference, f"{what[0].upper()}{what[1:]}{said}.", _MENDS[facts.nvml])
 
 
 def _ask_nvml() -> GpuFacts:
-    closed, built_in = closed_nodes(_NODES), count_gpus(_PCI)
     try:
         # Here, for a machine that only claims has no pynvml.
         from jupyter_gpupool.agent.devices.nvml import NvmlDevices  # noqa: PLC0415
     except ModuleNotFoundError:
-        return GpuFacts(nvml=Nvml.NO_PACKAGE, built_in=built_in, closed=closed)
+        return GpuFacts(nvml=Nvml.NO_PACKAGE)
     devices = NvmlDevices()
     try:
-        if devices.failure is not None:
-            nvml = _BY_CODE.get(getattr(devices.failure, "value", 0), Nvml.FAILS)
-            said = str(devices.failure) if nvml is Nvml.FAILS else ""
-            return GpuFacts(nvml=nvml, said=said, built_in=built_in, closed=closed)
-        listed = devices.list()
-        broken = [f"{each.uuid}: {text}" for each in devices.sample() for text in each.problems]
+        return _failed(devices.failure) if devices.failure is not None else _listed(devices)
     finally:
         devices.close()
+
+
+def _failed(failure: Exception) -> GpuFacts:
+    nvml = _BY_CODE.get(getattr(failure, "value", 0), Nvml.FAILS)
+    return GpuFacts(nvml=nvml, said=str(failure) if nvml is Nvml.FAILS else "")
+
+
+def _listed(devices: "Devices") -> GpuFacts:
+    listed = devices.list()
+    broken = [f"{each.uuid}: {text}" for each in devices.sample() for text in each.problems]
     return GpuFacts(
         nvml=Nvml.WORKS,
         devices=len(listed),
         gpus=len({each.parent or each.uuid for each in listed}),
         broken=tuple(broken),
-        built_in=built_in,
-        closed=closed,
     )
 
 

@@ -65,11 +65,7 @@ def summary(findings: Sequence[Finding]) -> str:
     """How many of each kind, worst first."""
     counts = Counter(found.severity for found in findings)
     bad = [
-        "1 unknown"
-        if each is Severity.UNKNOWN and counts[each] == 1
-        else f"{counts[each]} unknown"
-        if each is Severity.UNKNOWN
-        else plural(counts[each], each.value)
+        plural(counts[each], each.value)
         for each in reversed(Severity)
         if counts[each] and each is not Severity.WELL
     ]

@@ -16,7 +16,7 @@ from .finding import Finding, note, problem, warning, well
 from .sight import Sight
 
 
-class Told(Enum):
+class FileState(Enum):
     """What the file tells of; the value completes "The runtime file PATH …"."""
 
     NOTHING = "is not there: your own pool does not run"
@@ -39,18 +39,18 @@ def check_runtime_file(_sight: Sight) -> Iterator[Finding]:
         yield judge_runtime_file(told, path)
 
 
-def judge_runtime_file(told: Told, path: Path) -> Finding:
+def judge_runtime_file(told: FileState, path: Path) -> Finding:
     """Whatever is stale is never used, and the next use replaces it; a damaged one is odd."""
     what = f"The runtime file {path} {told.value}."
     mend = f"Nothing; the next use replaces it. To be rid of it now: rm {path}"
-    if told in (Told.NOTHING, Told.RUNNING):
+    if told in (FileState.NOTHING, FileState.RUNNING):
         return well("runtime-file", what)
-    if told is Told.DAMAGED:
+    if told is FileState.DAMAGED:
         return warning("runtime-file-damaged", what, f"{mend}; see whether its disk was full.")
     return note("runtime-file-stale", what, mend)
 
 
-def told_by(path: Path) -> Told:
+def told_by(path: Path) -> FileState:
     """What the file tells of.
 
     Raises:
@@ -59,17 +59,17 @@ def told_by(path: Path) -> Told:
     try:
         said = RuntimeFile.model_validate_json(read_private(path, what="runtime file"))
     except NotFound:
-        return Told.NOTHING
+        return FileState.NOTHING
     except ValidationError:
-        return Told.DAMAGED
+        return FileState.DAMAGED
     return _compare(said, ThisHost.read())
 
 
-def _compare(said: RuntimeFile, host: ThisHost) -> Told:
+def _compare(said: RuntimeFile, host: ThisHost) -> FileState:
     if said.host != host.mark:
-        return Told.OTHER_HOST
+        return FileState.OTHER_HOST
     if said.uid != host.uid:
-        return Told.OTHER_USER
+        return FileState.OTHER_USER
     if said.boot_id != host.boot_id:
-        return Told.OTHER_BOOT
-    return Told.RUNNING if host.runs(said) else Told.GONE
+        return FileState.OTHER_BOOT
+    return FileState.RUNNING if host.runs(said) else FileState.GONE

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,15 +57,10 @@ def test_a_lock_that_was_given_back_is_not_told(held: Path):
 def test_a_pool_of_another_user_is_a_warning(folder: Path):
     """Its process and its user are named."""
     (folder / GPU).touch()
-    script = (
-        "import fcntl, sys\nfile = open(sys.argv[1])\nfcntl.flock(file, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\nsys.stdin.read()"
-    )
+    (folder / GPU).chmod(0o666)
+    hold = ["flock", "--no-fork", folder / GPU, "sh", "-c", "echo held; read end"]
     with subprocess.Popen(
-        [sys.executable.replace(sys.executable, "/usr/bin/python3"), "-c", script, folder / GPU],
-        user=65534,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        hold, user=65534, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"

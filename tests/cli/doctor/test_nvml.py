@@ -50,7 +50,9 @@ def found() -> Found:
 @pytest.mark.stubs
 def test_gpus_that_answer_are_well(stub_state: StubState, found: Found):
     """The driver lists them, and nothing is broken."""
-    assert found(stub_state.with_gpus(2)) == [["gpus", "well"]]
+    told = found(stub_state.with_gpus(2))
+    assert ["gpus", "well"] in told
+    assert "gpu-broken" not in [each[0] for each in told]
 
 
 @pytest.mark.stubs
@@ -72,14 +74,14 @@ def test_a_driver_that_fails_is_a_problem(
     stub_state: StubState, found: Found, code: int, reference: str
 ):
     """It is there, so somebody means to use it."""
-    assert found(stub_state.with_gpus(1).fail(code)) == [[reference, "problem"]]
+    assert [reference, "problem"] in found(stub_state.with_gpus(1).fail(code))
 
 
 @pytest.mark.stubs
 def test_a_gpu_with_damaged_memory_is_a_problem(stub_state: StubState, found: Found):
     """Its neighbour is well."""
     references = [each[0] for each in found(stub_state.with_gpus(2).change(1, remap_failed=True))]
-    assert references == ["gpus", "gpu-broken"]
+    assert (references[0], references.count("gpu-broken")) == ("gpus", 1)
 
 
 def test_a_gpu_that_fell_off_the_bus_is_a_warning():

@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_gpupool.cli.doctor.finding import Severity
 from jupyter_gpupool.cli.doctor.runtime_file import (
-    Told,
+    FileState,
     check_runtime_file,
     judge_runtime_file,
     told_by,
@@ -50,15 +50,17 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({}, Told.RUNNING),
-        ({"manager_started": 1}, Told.GONE),
-        ({"boot_id": "another"}, Told.OTHER_BOOT),
-        ({"host": "another"}, Told.OTHER_HOST),
-        ({"uid": 4711}, Told.OTHER_USER),
-        ({"manager_pid": "none"}, Told.DAMAGED),
+        ({}, FileState.RUNNING),
+        ({"manager_started": 1}, FileState.GONE),
+        ({"boot_id": "another"}, FileState.OTHER_BOOT),
+        ({"host": "another"}, FileState.OTHER_HOST),
+        ({"uid": 4711}, FileState.OTHER_USER),
+        ({"manager_pid": "none"}, FileState.DAMAGED),
     ],
 )
-def test_each_way_of_being_stale_is_told_apart(write: Write, changes: dict[str, Any], told: Told):
+def test_each_way_of_being_stale_is_told_apart(
+    write: Write, changes: dict[str, Any], told: FileState
+):
     """A pid alone proves nothing."""
     assert told_by(write(**changes)) is told
 
@@ -66,14 +68,14 @@ def test_each_way_of_being_stale_is_told_apart(write: Write, changes: dict[str, 
 @pytest.mark.parametrize(
     ("told", "severity"),
     [
-        (Told.NOTHING, Severity.WELL),
-        (Told.RUNNING, Severity.WELL),
-        (Told.GONE, Severity.NOTE),
-        (Told.OTHER_BOOT, Severity.NOTE),
-        (Told.DAMAGED, Severity.WARNING),
+        (FileState.NOTHING, Severity.WELL),
+        (FileState.RUNNING, Severity.WELL),
+        (FileState.GONE, Severity.NOTE),
+        (FileState.OTHER_BOOT, Severity.NOTE),
+        (FileState.DAMAGED, Severity.WARNING),
     ],
 )
-def test_a_stale_file_is_a_note_and_a_damaged_one_a_warning(told: Told, severity: Severity):
+def test_a_stale_file_is_a_note_and_a_damaged_one_a_warning(told: FileState, severity: Severity):
     """For the next use replaces both."""
     assert judge_runtime_file(told, Path("/run/file")).severity is severity
 
