@@ -1,0 +1,136 @@
+"""Agents that play along: small stand-ins for what lies behind the wire."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jupyter_gpupool.pool.device import Device, DeviceState
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId
+from jupyter_gpupool.protocol.link import (
+    Desired,
+    DeviceReport,
+    EnvironmentReport,
+    HostReport,
+    ProcessPhase,
+    SchedulerReport,
+    WorkerReport,
+)
+
+from .virtual_time import START
+
+
+@dataclass
+class AgentPlayer:
+    """A host's agent as the manager sees it: makes its `Desired` so and reports what is.
+
+    Attributes:
+        workers: Phase of each worker that physically is there, by lease.
+        placed: Claim, start and device of each of those.
+        schedulers: Phase of each scheduler, by claim; `starts` is which start it belongs to.
+        environments: The Python environments it offers, the default first.
+        runs_kernels: It runs claims in their kernel's own environment.
+    """
+
+    host_id: HostId
+    devices: tuple[Device, ...]
+    labels: tuple[str, ...] = ()
+    generation: int = 0
+    workers: dict[LeaseId, ProcessPhase] = field(default_factory=dict)
+    placed: dict[LeaseId, tuple[ClaimId, int, DeviceUuid]] = field(default_factory=dict)
+    schedulers: dict[ClaimId, ProcessPhase] = field(default_factory=dict)
+    starts: dict[ClaimId, int] = field(default_factory=dict)
+    states: dict[DeviceUuid, DeviceState] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    environments: tuple[EnvironmentReport, ...] = ()
+    runs_kernels: bool = False
+
+    def make_so(self, desired: Desired | None) -> None:
+        """Start what is wanted, and begin to stop what is not."""
+        if desired is None:
+            return
+        self.generation = desired.generation
+        wanted = {w.lease_id: (c, w) for c in desired.claims for w in c.workers}
+        schedulers = {c.claim_id: c for c in desired.claims if c.scheduler is not None}
+        for lease_id in self.workers.keys() - wanted.keys():
+            self.workers[lease_id] = ProcessPhase.STOPPING
+        for claim_id in self.schedulers.keys() - schedulers.keys():
+            self.schedulers[claim_id] = ProcessPhase.STOPPING
+        for claim_id, claim in schedulers.items():
+            if self.starts.get(claim_id) != claim.start:
+                self.schedulers[claim_id] = ProcessPhase.STARTING
+                self.starts[claim_id] = claim.start
+        for lease_id, (claim, worker) in wanted.items():
+            if lease_id not in self.workers:
+                self.workers[lease_id] = ProcessPhase.STARTING
+                self.placed[lease_id] = (claim.claim_id, claim.start, worker.device)
+
+    def all_run(self) -> None:
+        """Everything that starts has come up."""
+        for phases in (self.workers, self.schedulers):
+            for key, phase in phases.items():
+                if phase is ProcessPhase.STARTING:
+                    phases[key] = ProcessPhase.RUNNING
+
+    def all_stopped(self) -> None:
+        """Everything that had to stop is gone, and its device is proven free."""
+        for phases in (self.workers, self.schedulers):
+            for key in [k for k, phase in phases.items() if phase is ProcessPhase.STOPPING]:
+                del phases[key]
+                self.starts.pop(key, None)
+
+    def report(self) -> HostReport:
+        """All that is."""
+        return HostReport(
+            host_id=self.host_id,
+            name=self.host_id,
+            address="10.0.0.1",
+            agent_pid=1,
+            agent_version="0",
+            generation=self.generation,
+            at=START,
+            cpus=8,
+            memory_bytes=2**34,
+            labels=self.labels,
+            environments=tuple(each.name for each in self.environments),
+            environment_reports=self.environments,
+            kernel_environments=self.runs_kernels,
+            devices=tuple(
+                DeviceReport(device=d, state=self.states.get(d.uuid, DeviceState()))
+                for d in self.devices
+            ),
+            schedulers=tuple(self._schedulers()),
+            workers=tuple(self._workers()),
+        )
+
+    def _schedulers(self) -> Iterator[SchedulerReport]:
+        for claim_id, phase in self.schedulers.items():
+            runs = phase is ProcessPhase.RUNNING
+            yield SchedulerReport(
+                claim_id=claim_id,
+                start=self.starts[claim_id],
+                phase=phase,
+                address=f"tls://10.0.0.1:{self.starts[claim_id]}" if runs else None,
+                dashboard_port=8787 if runs else None,
+                problem=self.problems.get(claim_id, ""),
+            )
+
+    def _workers(self) -> Iterator[WorkerReport]:
+        for lease_id, phase in self.workers.items():
+            claim_id, start, device = self.placed[lease_id]
+            yield WorkerReport(
+                claim_id=claim_id,
+                start=start,
+                lease_id=lease_id,
+                device=device,
+                phase=phase,
+                problem=self.problems.get(lease_id, ""),
+            )
+
+
+def an_agent(name: str, devices: int, *labels: str) -> AgentPlayer:
+    """A host that has not joined yet."""
+    uuids = [DeviceUuid(f"SIM-{name}-{n}") for n in range(devices)]
+    made = tuple(
+        Device(uuid=uuid, index=n, model="Sim 16", memory_bytes=2**34)
+        for n, uuid in enumerate(uuids)
+    )
+    return AgentPlayer(HostId(name), made, labels)
