@@ -32,6 +32,7 @@ from .reclaiming import Reclaiming
 from .security import ClaimSecurity
 from .sizing import SizedCluster
 from .voice import Voice
+from .widget import show
 
 if TYPE_CHECKING:
     from jupyter_gpupool.client.pools import Pool
@@ -352,3 +353,6 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
             text: str = super()._repr_html_(cluster_status)
             return text
         return card_html(self.view, here_and_now())
+
+    def _ipython_display_(self, **_asked: object) -> None:
+        show(self)

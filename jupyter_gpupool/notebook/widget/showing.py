@@ -30,7 +30,7 @@ def bundle_of(of: "ClaimCluster | ClaimView", *, pool: "Pool | None" = None) -> 
     """What a notebook keeps of the card, richest last: text, HTML, and the live card."""
     view = of if isinstance(of, ClaimView) else of.view
     if view is None:
-        return {"text/plain": repr(of)}
+        return {"text/plain": repr(of), "text/html": of._repr_html_()}
     now = here_and_now()
     still = {"text/plain": card_text(view, now), "text/html": card_html(view, now)}
     return {**still, **_live(of, pool)}

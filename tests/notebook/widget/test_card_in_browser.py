@@ -81,9 +81,9 @@ def test_busy_kernel_is_told(mount, a_view):
     page = mount(a_view(warning=WARNING))
     page.get_by_role("button", name="Keep 1 h").click()
     page.clock.run_for(2000)
-    assert page.get_by_text("The kernel is busy").is_visible()
+    assert page.get_by_text("The kernel has not answered yet").is_visible()
     page.evaluate("model.push('doing', 'keep')")
-    assert page.get_by_text("The kernel is busy").count() == 0
+    assert page.get_by_text("The kernel has not answered yet").count() == 0
     assert page.get_by_role("button", name="Keep 1 h").get_attribute("aria-busy") == "true"
 
 
@@ -161,18 +161,31 @@ def test_card_speaks_the_pages_language(language, button, mount, a_view):
     assert page.locator("footer .gp-Button").inner_text() == button
 
 
-def test_card_of_a_gone_kernel_looks_not_live(mount, a_view):
+@pytest.mark.parametrize(
+    "end",
+    [
+        "model.trigger('comm_live_update')",
+        "kernel.statusChanged.emit(kernel, 'dead')",
+        "kernel.disposed.emit(kernel)",
+    ],
+)
+def test_card_of_a_gone_kernel_looks_not_live(end, mount, a_view):
     """As last known, with its time and nothing to press; a time in it stands still."""
     page = mount(a_view(started_at=STARTED))
-    page.evaluate(
-        "closers[0](); const el = another(); el.className = 'jupyter-widgets-disconnected'"
-    )
-    page.evaluate("model.trigger('comm_live_update')")
+    page.evaluate(end)
     assert page.get_by_text("The kernel is gone. As of 14:16.").is_visible()
     assert page.get_by_role("button").count() == 0
     page.clock.run_for(600_000)
     assert page.locator(".gp-Claim-state").inner_text() == "Running 1 h 12 min"
     assert page.locator("header svg").get_attribute("data-icon") == "unlinked"
+
+
+def test_card_in_an_exported_page_looks_not_live(mount, a_view):
+    """No kernel stands behind it."""
+    page = mount(a_view())
+    page.evaluate("at => document.head.insertAdjacentHTML('beforeend', at)", _WIDGET_STATE)
+    page.evaluate("closers[0](); another()")
+    assert page.get_by_text("The kernel is gone. As of 14:16.").is_visible()
 
 
 def test_silent_manager_is_told(mount, a_view, push):
@@ -191,7 +204,7 @@ def test_copies_are_in_step_and_leave_nothing(mount, a_view, push):
     assert page.locator("[data-state='released']").count() == 2
     page.evaluate("closers.forEach(close => close())")
     assert page.locator("article").count() == 0
-    assert page.evaluate("model.listeners") == 0
+    assert page.evaluate("[model.listeners, kernel.listeners]") == [0, 0]
 
 
 def test_dashboards_are_behind_the_jupyter_server(mount, a_view):
@@ -235,6 +248,7 @@ def test_text_can_be_read(selector, theme, mount, a_view, a_lease):
     assert page.locator(selector).first.evaluate(_CONTRAST) >= 4.5
 
 
+_WIDGET_STATE = '<script type="application/vnd.jupyter.widget-state+json">{}</script>'
 _JUPYTER_CONFIG = """
 <script id="jupyter-config-data" type="application/json">{"baseUrl": "/a%20b/"}</script>"""
 

@@ -52,9 +52,9 @@ InteractiveShell.instance().kernel = object()
 cluster = gpupool.claim(1, quiet=True)
 """
 _CELLS = (
-    "import jupyter_gpupool as gpupool\nfrom jupyter_gpupool.notebook.widget import show",
-    "cluster = gpupool.claim(1, name='in a notebook', quiet=True)\nshow(cluster)",
-    "show(cluster)",
+    "import jupyter_gpupool as gpupool",
+    "cluster = gpupool.claim(1, name='in a notebook', quiet=True)\ncluster",
+    "cluster",
     "cluster.close()",
 )
 

@@ -19,6 +19,7 @@ const ICONS = {
 };
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
+const ENDED = ["restarting", "autorestarting", "terminating", "dead"];
 const SLOW = 1500; // ms after which an unanswered press is explained
 
 // Small words for the DOM ------------------------------------------------------------------------
@@ -95,6 +96,9 @@ function languageOf(cards) {
   return cards[chinese ? "zh-CN" : "en"];
 }
 
+// A page made of a notebook keeps the widgets' state in itself, and no kernel stands behind it.
+const isExported = () => Boolean(document.querySelector("script[type='application/vnd.jupyter.widget-state+json']"));
+
 function dashboardsUrl(claim) {
   const config = document.getElementById("jupyter-config-data");
   if (!config) return null;
@@ -111,11 +115,11 @@ function dashboardsUrl(claim) {
 class CardView {
   constructor(model, el) {
     this.model = model;
-    this.el = el;
     this.sent = ""; // pressed here, not yet taken up by the kernel
     this.isSlow = false;
     this.asking = null; // the act whose question is open here
-    this.isGone = Boolean(el.closest(".jupyter-widgets-disconnected"));
+    this.kernel = model.widget_manager?.kernel;
+    this.isGone = isExported() || this.kernel === null;
     this.article = h("article", { class: "gp gp-Card", tabindex: "-1", onkeydown: (event) => this.key(event) });
     this.spoken = h("p", { class: "gp-spoken", role: "status" });
     el.append(this.article, this.spoken);
@@ -125,16 +129,22 @@ class CardView {
 
   watch() {
     this.heard = () => { this.isGone = false; this.settle(); this.draw(); };
-    this.link = () => { this.isGone = Boolean(this.el.closest(".jupyter-widgets-disconnected")); this.settle(); this.draw(); };
+    this.gone = () => { this.isGone = true; this.settle(); this.draw(); };
+    this.status = (_kernel, status) => ENDED.includes(status) && this.gone();
     this.shown = () => this.tick();
     for (const name of ["cards", "doing", "trouble"]) this.model.on(`change:${name}`, this.heard);
-    this.model.on("comm_live_update", this.link);
+    // Widgets hear of a restart; of an end, only a manager that lets its kernel be seen can tell.
+    this.model.on("comm_live_update", this.gone);
+    this.kernel?.statusChanged?.connect(this.status);
+    this.kernel?.disposed?.connect(this.gone);
     document.addEventListener("visibilitychange", this.shown);
   }
 
   close() {
     for (const name of ["cards", "doing", "trouble"]) this.model.off(`change:${name}`, this.heard);
-    this.model.off("comm_live_update", this.link);
+    this.model.off("comm_live_update", this.gone);
+    this.kernel?.statusChanged?.disconnect(this.status);
+    this.kernel?.disposed?.disconnect(this.gone);
     document.removeEventListener("visibilitychange", this.shown);
     clearTimeout(this.timer);
     clearTimeout(this.slow);
