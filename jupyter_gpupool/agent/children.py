@@ -59,7 +59,8 @@ class Children:
         while self._are_missed() and (left_s := deadline_s - time.monotonic()) > 0:
             self._heard.clear()
             try:
-                await asyncio.wait_for(self._heard.wait(), left_s)
+                async with asyncio.timeout(left_s):
+                    await self._heard.wait()
             except TimeoutError:
                 return
 

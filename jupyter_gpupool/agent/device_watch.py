@@ -110,7 +110,9 @@ class DeviceWatch:
         until_s = time.monotonic() + self._pause_s()
         while (left_s := until_s - time.monotonic()) > 0:
             try:
-                await asyncio.wait_for(self._wake.wait(), min(left_s, _LOCKS_EVERY_S))
+                # Not `wait_for`: before Python 3.12 it may lose a cancellation, and go on for ever.
+                async with asyncio.timeout(min(left_s, _LOCKS_EVERY_S)):
+                    await self._wake.wait()
             except TimeoutError:
                 if self.look_at_locks():
                     changed()

@@ -61,7 +61,8 @@ async def wait_for_end(process: ProcessId, timeout_s: float) -> bool:
     try:
         if not procfs.is_alive(process):
             return True
-        await asyncio.wait_for(ended.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await ended.wait()
     except TimeoutError:
         return False
     else:

@@ -63,7 +63,8 @@ class Background:
         except asyncio.CancelledError:
             call.cancel(self.loop)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(done.wait(), _GRACE_S)
+                async with asyncio.timeout(_GRACE_S):
+                    await done.wait()
             raise
         return call.result()
 

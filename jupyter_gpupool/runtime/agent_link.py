@@ -62,7 +62,8 @@ class AgentLink:
     async def told(self, deadline_s: float) -> None:
         """Wait until the last state has left for the agent, but no longer than that."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._told.wait(), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                await self._told.wait()
 
     async def run(self) -> None:
         """Connect, talk, connect again, for as long as the process lives."""

@@ -1,5 +1,6 @@
 """Samples, judges and remembers devices."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -182,3 +183,14 @@ async def test_desktop_is_no_part_of_a_baseline(watching) -> None:
     watching.gpu.says = {"memory_used_bytes": 50, "processes": (desktop,)}
     await watching.look()
     assert watching.watch.memory_used_bytes("GPU-1") == 20
+
+
+async def test_watch_that_is_told_to_end_as_it_wakes_ends(watching) -> None:
+    """Else an agent that is told to exit would stay."""
+    pausing = asyncio.create_task(watching.watch._pause(lambda: None))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    watching.watch.look_soon()
+    pausing.cancel()
+    await asyncio.wait([pausing], timeout=10)
+    assert pausing.cancelled()
