@@ -47,3 +47,5 @@ __all__ = [
     "scale",
     "status",
 ]
+
+def load_ipython_extension(shell: object) -> None: ...

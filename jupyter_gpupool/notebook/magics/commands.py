@@ -1,0 +1,183 @@
+"""`%gpupool claim|status|ls|…`: the commands, their words and what each does.
+
+Called by `calling`, which shows what they answer, and by `completion`.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+import jupyter_gpupool as gpupool
+
+from .answer import Answer
+from .holding import Held
+from .words import bounds, claims, cluster_and_client, environments, models, split_last
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from jupyter_gpupool.protocol.api import ClaimView
+
+_holding = click.make_pass_decorator(Held)
+_as = click.option(
+    "--as",
+    "names",
+    type=cluster_and_client,
+    metavar="A,B",
+    default="cluster,client",
+    show_default=True,
+    help="Variables for the cluster and its client.",
+)
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.pass_context
+def commands(context: click.Context) -> Answer | None:
+    """The pool, from a cell. Alone it shows the pool's status.
+
+    A cell that begins with %%gpupool runs on a worker: see %%gpupool --help.
+    """
+    return context.invoke(status) if context.invoked_subcommand is None else None
+
+
+@commands.command()
+@click.argument("gpus", type=bounds, default="2")
+@click.option("--name", default="", help="What to call the claim.")
+@click.option(
+    "--model",
+    shell_complete=models,
+    metavar="TEXT",
+    help='Part of the model\'s name, such as "H100".',
+)
+@click.option("--gpu-memory", metavar="SIZE", help='Least memory a device, such as "40GiB".')
+@click.option("--memory", metavar="SIZE", help='Host memory a worker, such as "16GiB".')
+@click.option("--nthreads", type=int, help="Threads a worker.")
+@click.option("--time-limit", metavar="TIME", help='When it ends by itself, such as "2h".')
+@click.option("--environment", shell_complete=environments, help="Which Python the workers run in.")
+@click.option("--timeout", metavar="TIME", help='Give up if it has not started by then: "10min".')
+@_as
+@_holding
+def claim(
+    held: Held,
+    /,
+    gpus: tuple[int, int],
+    *,
+    timeout: str | None,
+    names: tuple[str, ...],
+    **terms: str | int | None,
+) -> Answer:
+    """Claim GPUS devices (a number, or "1-4"; 2 if left out): a Dask cluster and its client."""
+    from .claiming import claim_and_bind  # noqa: PLC0415 - Dask, 0.5 s
+
+    return claim_and_bind(held, gpus, timeout, names, terms)
+
+
+@commands.command()
+@click.argument("name", shell_complete=claims)
+@_as
+@_holding
+def attach(held: Held, name: str, *, names: tuple[str, ...]) -> Answer:
+    """Get the cluster of claim NAME (or id), which goes on when this notebook ends."""
+    from .claiming import attach_and_bind  # noqa: PLC0415 - as above
+
+    return attach_and_bind(held, name, names)
+
+
+@commands.command()
+def status() -> Answer:
+    """Show the pool in one look."""
+    return Answer(value=gpupool.status())
+
+
+@commands.command()
+@click.option("--ended", is_flag=True, help="Those that have ended, too.")
+def ls(*, ended: bool) -> Answer:
+    """List claims."""
+    return Answer(value=gpupool.claims(ended=ended))
+
+
+@commands.command()
+@click.argument("words", shell_complete=claims, nargs=-1, metavar="[NAME] WORKERS")
+@_holding
+def scale(held: Held, words: tuple[str, ...]) -> Answer:
+    """Give a claim other bounds: a number of WORKERS, or "1-4"."""
+    name, count = split_last(words, "scale [NAME] WORKERS")
+    low, high = bounds(count)
+    from .steering import meant  # noqa: PLC0415 - 0.4 s
+
+    view = gpupool.scale(meant(held, name), high if low == high else (low, high))
+    return Answer(value=view, said=_told(view), shows=False)
+
+
+@commands.command()
+@click.argument("name", shell_complete=claims, required=False)
+@click.option("--all", "every", is_flag=True, help="All that you hold.")
+@_holding
+def release(held: Held, name: str | None, *, every: bool) -> Answer:
+    """Give claim NAME back, or the only one of this notebook."""
+    if every and name is not None:
+        raise click.UsageError(
+            "Name a claim or say --all, not both.", ctx=click.get_current_context()
+        )
+    from .steering import release_all, release_claim  # noqa: PLC0415 - as above
+
+    views = release_all(held) if every else (release_claim(held, name),)
+    text = f"Given back: {', '.join(view.name for view in views) or 'nothing'}."
+    return Answer(value=views if every else views[0], said=text, shows=False)
+
+
+@commands.command()
+@click.argument("name", shell_complete=claims, required=False)
+@click.option(
+    "--lines", type=click.IntRange(min=1), default=100, show_default=True, help="Of each."
+)
+@click.option("--worker", metavar="W", help="Only this one's: its number, or its lease's id.")
+@_holding
+def log(held: Held, name: str | None, *, lines: int, worker: str | None) -> Answer:
+    """Show the last lines of a claim's scheduler and workers."""
+    from .steering import lease_of, meant  # noqa: PLC0415 - as above
+
+    claim = meant(held, name)
+    process = None if worker is None else lease_of(claim, worker)
+    return Answer(value=gpupool.logs(claim, process=process, lines=lines))
+
+
+@commands.command()
+@click.argument("name", shell_complete=claims, required=False)
+@_holding
+def explain(held: Held, name: str | None) -> Answer:
+    """Tell why a claim is where it is, and when it starts."""
+    from .steering import meant  # noqa: PLC0415 - as above
+
+    return Answer(value=gpupool.explain(meant(held, name)))
+
+
+@commands.command()
+@click.argument("words", shell_complete=claims, nargs=-1, metavar="[NAME] TIME")
+@click.option("--reason", default="", help="Why, for whoever asks.")
+@_holding
+def keep(held: Held, words: tuple[str, ...], *, reason: str) -> Answer:
+    """Have a claim not taken as idle for TIME from now on, such as "1h"."""
+    name, time = split_last(words, "keep [NAME] TIME")
+    from .steering import meant  # noqa: PLC0415 - as above
+
+    until = gpupool.keep_alive(meant(held, name), time, reason)
+    return Answer(value=until, said=_kept(until), shows=False)
+
+
+def _told(view: "ClaimView") -> str:
+    from jupyter_gpupool.notebook.card import card_text  # noqa: PLC0415 - as above
+    from jupyter_gpupool.notebook.moments import here_and_now  # noqa: PLC0415 - as above
+
+    return card_text(view, here_and_now())
+
+
+def _kept(until: "datetime | None") -> str:
+    if until is None:
+        return "It may be taken as idle again."
+    from jupyter_gpupool.notebook.moments import clock, here_and_now  # noqa: PLC0415 - as above
+
+    return f"It is kept until {clock(until, here_and_now())}, however idle it is."

@@ -1,0 +1,84 @@
+"""On which worker of which claim a cell runs. Called by `running_there`.
+
+A notebook's cells stay with one worker of a claim, for their variables are there.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_gpupool.notebook.claim import attach
+from jupyter_gpupool.notebook.cluster import ClaimCluster
+
+from .claiming import client_of
+from .holding import Held
+from .steering import chosen
+
+_COMES_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A worker, and how to talk with it.
+
+    Attributes:
+        worker: Its name, which is its lease's id.
+        address: Where it listens; another process of the same lease listens elsewhere.
+    """
+
+    cluster: ClaimCluster
+    client: Any
+    worker: str
+    address: str
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the very process is still registered."""
+        return _addresses(self.cluster).get(self.worker) == self.address
+
+
+def place_of(held: Held, on: str | None, worker: str | None) -> Place:
+    """The worker that is meant.
+
+    Raises:
+        NotFound: If there is no such claim or worker.
+        BadRequest: If several claims are held and none is named.
+        Unavailable: If the claim has no worker now.
+    """
+    cluster = _cluster(held, on)
+    addresses = _addresses_soon(cluster)
+    name = _last(held, cluster, addresses) if worker is None else chosen(sorted(addresses), worker)
+    held.last_workers[cluster.claim_id] = name
+    return Place(cluster=cluster, client=client_of(cluster), worker=name, address=addresses[name])
+
+
+def _cluster(held: Held, on: str | None) -> ClaimCluster:
+    if on is None:
+        return held.only()
+    cluster = held.named(on)
+    if cluster is None:
+        cluster = attach(on)
+        held.keep(cluster)
+    return cluster
+
+
+def _last(held: Held, cluster: ClaimCluster, addresses: Mapping[str, str]) -> str:
+    last = held.last_workers.get(cluster.claim_id)
+    if last is not None and last in addresses:
+        return last
+    first = min(addresses)
+    if last is not None:
+        sys.stderr.write(f"Worker {last} is gone with its variables; this cell runs on {first}.\n")
+    return first
+
+
+def _addresses_soon(cluster: ClaimCluster) -> Mapping[str, str]:
+    if not _addresses(cluster):
+        cluster.wait_for_workers(1, timeout=_COMES_WITHIN_S)
+    return _addresses(cluster)
+
+
+def _addresses(cluster: ClaimCluster) -> Mapping[str, str]:
+    workers: Mapping[str, Any] = cluster.scheduler_info["workers"]
+    return {str(worker["name"]): address for address, worker in workers.items()}

@@ -1,0 +1,174 @@
+"""A cell that runs on a worker, seen from its kernel: output as it comes, interrupts, the outcome.
+
+Called by `running_there`, in the thread of the kernel's own cell, which is the one that is
+interrupted and the one under which output is shown.
+"""
+
+# mypy: allow-untyped-calls
+# distributed types only some of what it offers.
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from jupyter_gpupool.pool.errors import PoolError, Unavailable
+
+from .cell import Cell, Outcome, Stream
+from .failures import Interrupted
+from .on_worker import end_worker, forget_topic, interrupt_cell, run_cell
+from .places import Place
+
+_LOOK_EVERY_S = 0.5
+_STOPS_WITHIN_S = 0.7
+_SILENT_FOR_S = 2.0
+_LAST_WORDS_WITHIN_S = 1.0
+Tell = Callable[[Stream, str], None]
+
+
+class TookTooLong(PoolError):
+    """A cell was stopped at its time limit."""
+
+    reference = "took-too-long"
+
+
+class RemoteCell:
+    """One run of one cell."""
+
+    def __init__(self, place: Place, cell: Cell, tell: Tell) -> None:
+        self._place = place
+        self._cell = cell
+        self._tell = tell
+        self._mail: SimpleQueue[Mapping[str, Any] | None] = SimpleQueue()
+        self._heard = 0
+        self._future: Any = None
+
+    def run(self, limit_s: float | None) -> Outcome:
+        """Run it to its end.
+
+        Raises:
+            Interrupted: If the user stopped it.
+            TookTooLong: If its time is over.
+            Unavailable: If its worker ended.
+            ClaimLost: If its claim ended.
+        """
+        self._submit()
+        try:
+            if self._is_done_within(limit_s):
+                return self._outcome()
+            self._stop_late()
+        except KeyboardInterrupt:
+            return self._stop()
+        raise TookTooLong("The cell took longer than its --timeout and was stopped.")
+
+    def _submit(self) -> None:
+        client, cell = self._place.client, self._cell
+        client.subscribe_topic(cell.topic, self._hear)
+        self._future = client.submit(
+            run_cell,
+            cell,
+            key=f"gpupool-cell-{cell.id}",
+            workers=[self._place.address],
+            pure=False,
+        )
+        self._future.add_done_callback(lambda _future: self._mail.put(None))
+
+    def _hear(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        # On the client's loop.
+        _, said = event
+        if said["cell"] == self._cell.id:
+            self._mail.put(said)
+
+    def _is_done_within(self, limit_s: float | None) -> bool:
+        began = time.monotonic()
+        told_busy = False
+        while not self._future.done():
+            waited_s = time.monotonic() - began
+            if limit_s is not None and waited_s >= limit_s:
+                return False
+            if not self._heard and not told_busy and waited_s > _SILENT_FOR_S:
+                told_busy = True
+                self._note("is busy; the cell runs as soon as it can.")
+            self._take(min(_LOOK_EVERY_S, limit_s - waited_s if limit_s else _LOOK_EVERY_S))
+            self._check_worker()
+        return True
+
+    def _take(self, within_s: float) -> None:
+        with contextlib.suppress(Empty):
+            said = self._mail.get(timeout=within_s)
+            if said is not None:
+                self._heard += 1
+                if "text" in said:
+                    self._tell(Stream(said["stream"]), said["text"])
+
+    def _check_worker(self) -> None:
+        if not self._place.is_there and not self._future.done():
+            self._future.cancel()
+            raise Unavailable(
+                f"Worker {self._place.worker} ended while it ran the cell; its variables are lost.",
+                hint="See why: %gpupool log",
+            )
+
+    def _outcome(self) -> Outcome:
+        outcome: Outcome = self._future.result()
+        deadline = time.monotonic() + _LAST_WORDS_WITHIN_S
+        while self._heard < outcome.spoken and time.monotonic() < deadline:
+            self._take(_LAST_WORDS_WITHIN_S)
+        self._beside(self._forget)
+        return outcome
+
+    # Ending it early
+
+    def _stop(self) -> Outcome:
+        """Interrupt it and wait for its end; a second interrupt ends the worker instead."""
+        self._ask_to_stop()
+        if not self._heard:
+            self._future.cancel()
+            raise Interrupted
+        try:
+            if not self._is_done_within(_STOPS_WITHIN_S):
+                self._note(
+                    "is in a call that cannot be interrupted; interrupt again to restart it."
+                )
+                self._is_done_within(None)
+            return self._outcome()
+        except KeyboardInterrupt:
+            self._end_worker()
+            raise Interrupted from None
+
+    def _stop_late(self) -> None:
+        self._ask_to_stop()
+        if not self._heard:
+            self._future.cancel()
+        elif not self._is_done_within(_STOPS_WITHIN_S):
+            self._end_worker()
+
+    def _ask_to_stop(self) -> None:
+        self._beside(lambda: self._on_worker(interrupt_cell, self._cell.id))
+
+    def _end_worker(self) -> None:
+        self._future.cancel()
+        self._beside(lambda: self._on_worker(end_worker))
+        self._note("is restarted; its variables are lost.")
+
+    def _on_worker(self, function: Callable[..., None], *arguments: str) -> None:
+        address = self._place.address
+        self._place.client.run(function, *arguments, workers=[address], on_error="ignore")
+
+    def _forget(self) -> None:
+        self._place.client.run_on_scheduler(forget_topic, self._cell.topic)
+
+    def _beside(self, act: Callable[[], None]) -> None:
+        """Do something without waiting for it: a worker that is stuck gives no answer."""
+
+        def do() -> None:
+            # Neither does one that has ended.
+            with contextlib.suppress(OSError):
+                act()
+
+        threading.Thread(target=do, daemon=True, name="gpupool cell").start()
+
+    def _note(self, text: str) -> None:
+        self._tell(Stream.STDERR, f"Worker {self._place.worker} {text}\n")
