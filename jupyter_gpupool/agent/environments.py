@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -104,6 +104,11 @@ class Environments:
         """The zygotes that run."""
         return tuple(pid for kept in self._kept.values() for pid in kept.zygotes.pids)
 
+    @property
+    def others_do(self) -> bool:
+        """Whether the default lacks something, and claims may run in another one."""
+        return bool(self._known[self._default].probed.problem) and len(self._rules.offered) > 1
+
     def reports(self) -> tuple[EnvironmentReport, ...]:
         """What the manager is told of each that is offered."""
         return tuple(self._report(offered) for offered in self._rules.offered)
@@ -131,8 +136,7 @@ class Environments:
         try:
             return await self._warm(self._default, None)
         except PoolError as error:
-            known = self._known[self._default].probed
-            self._learn(self._default, replace(known, problem=str(error)))
+            # Of its zygote, which may come up the next time, and not of what is in it.
             return str(error)
 
     async def fork(

@@ -229,8 +229,8 @@ class HostAgent:
         return await asyncio.to_thread(answer_logs, query, folder, name)
 
     def _can_start(self) -> bool:
-        has_others = len(self._settings.environments.offered) > 1
-        return not self._parts.keeper.problem and (has_others or not self._zygote_problem)
+        has_zygote = not self._zygote_problem or self._parts.environments.others_do
+        return has_zygote and not self._parts.keeper.problem
 
     def _problem(self) -> str:
         damaged = time.monotonic() < self._record_problem_until_s

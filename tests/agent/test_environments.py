@@ -17,18 +17,28 @@ from jupyter_gpupool.protocol.launch import Launch, Role, Tls
 DEADLINE_S = 60.0
 KEPT_S = 100.0
 DEFAULT = Offered("default", Path(sys.executable))
+WARM_WITH_A_PROBLEM = """#!/bin/bash
+printf '{"is": "Warm", "problem": "it lacks dask_cuda"}\\n' >&${@: -1}
+exec cat <&${@: -1}
+"""
 
 
 class Host:
     """Environments on virtual time, and what they told."""
 
-    def __init__(self, folder: Path, *offered: Offered, kernels_own: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *offered: Offered,
+        default: Offered = DEFAULT,
+        kernels_own: bool = True,
+    ) -> None:
         self.folder = folder
         self.now_s = 0.0
         self.told = 0
         self.ended = asyncio.Event()
         rules = EnvironmentRules(
-            offered=(DEFAULT, *offered), kernels_own=kernels_own, kept_s=KEPT_S
+            offered=(default, *offered), kernels_own=kernels_own, kept_s=KEPT_S
         )
         self.environments = Environments(
             rules,
@@ -168,6 +178,19 @@ async def test_default_is_known_before_its_zygote_is_warm(host_of):
     """The first claim of a pool's life is compared as well."""
     report = host_of().report("default")
     assert (report.versions["python"], report.is_warm) == (sys.version.split()[0], False)
+
+
+async def test_default_that_lacks_something_leaves_the_others_of_use(host_of, second, tmp_path):
+    """Its host starts processes all the same; one whose zygote only died does not."""
+    lacking, dying = tmp_path / "lacking", tmp_path / "dying"
+    lacking.write_text(WARM_WITH_A_PROBLEM)
+    dying.write_text("#!/bin/sh\nexit 1\n")
+    for python in (lacking, dying):
+        python.chmod(0o755)
+    hosts = [host_of(second, default=Offered("default", path)) for path in (lacking, dying)]
+    problems = [await host.environments.warm_default() for host in hosts]
+    assert problems[0] == "it lacks dask_cuda"
+    assert [host.environments.others_do for host in hosts] == [True, False]
 
 
 async def test_path_to_no_python_is_refused_at_the_start(host_of):

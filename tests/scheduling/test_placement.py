@@ -137,3 +137,25 @@ def test_a_scheduler_goes_where_no_start_failed(a_host, a_want):
     hosts = (a_host("gpu", 1), a_host("bad", 0, durable=True), a_host("good", 0, durable=True))
     want = a_want("c", 1, avoid=frozenset({"bad"}))
     assert plan(Snapshot(hosts=hosts, wants=(want,))).grants[0].scheduler_host == "good"
+
+
+def test_a_host_that_is_barred_gets_nothing_even_alone(a_host, a_want):
+    """Where a claim cannot run at all it waits, and is told why."""
+    want = a_want("c", 1, barred=frozenset({"a"}), barred_why="It has another Python.")
+    made = plan(Snapshot(hosts=(a_host("a", 8),), wants=(want,)))
+    assert made.grants == ()
+    assert "0 joined. It has another Python." in made.waits[0].reason
+
+
+def test_a_barred_host_is_left_to_others_who_can_use_it(a_host, a_want, granted):
+    """A claim that cannot run there keeps nobody from it."""
+    wants = (a_want("one", 1, barred=frozenset({"a"})), a_want("two", 1, after_s=1))
+    made = plan(Snapshot(hosts=(a_host("a", 1),), wants=wants))
+    assert granted(made) == {"two": ["a-0"]}
+
+
+def test_a_scheduler_keeps_off_a_barred_durable_host(a_host, a_want):
+    """It reads what its kernel pickles, as its workers do."""
+    hosts = (a_host("gpu", 1), a_host("odd", 0, durable=True))
+    want = a_want("c", 1, barred=frozenset({"odd"}))
+    assert plan(Snapshot(hosts=hosts, wants=(want,))).grants[0].scheduler_host == "gpu"
