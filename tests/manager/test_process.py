@@ -102,6 +102,7 @@ def test_second_manager_on_a_state_folder_is_refused(start, tmp_path):
         (["--certfile=/nix", "--keyfile=/nix"], "cannot be used: No such file"),
         (["--database=sqlite:////nix/db"], "The database cannot be opened"),
         (["--ManagerApp.longest_life=never"], "is not a time"),
+        (["--ManagerApp.longest_keep_alive=0"], "is not a time"),
         (["--port=99999"], "port"),
         (["--ManagerApp.host_lost_after_s=0"], "host_lost_after_s"),
         (
