@@ -57,10 +57,14 @@ class Process:
         return _read(self.pid, "environ")
 
     def send(self, number: signal.Signals) -> None:
-        """Signal it, unless it is gone already."""
-        if self.lives:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        """Signal it, unless it is gone already; never another one of its number."""
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if self.lives:
+                    signal.pidfd_send_signal(descriptor, number)
+            finally:
+                os.close(descriptor)
 
     def wait_gone(self, deadline_s: float) -> bool:
         """Wait for its end by its pidfd; whether it came in time."""
