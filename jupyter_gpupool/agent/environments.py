@@ -211,7 +211,7 @@ class Environments:
         if not path.is_absolute():
             raise NotFound(f"The kernel's interpreter {interpreter!r} is no path of this host.")
         # One that is offered anyway is warm sooner, and may be warm already.
-        same = (each for each in self._rules.offered if each.interpreter == path)
+        same = (each for each in self._rules.offered if each.is_started_by(path))
         return next(same, Offered(OWN_ENVIRONMENT, path, is_kernels=True))
 
     async def _warm(self, environment: Offered, identity: Identity | None) -> str:

@@ -40,6 +40,12 @@ class Offered:
             return self.name
         return f"{self.name}-{hashlib.sha256(str(self.interpreter).encode()).hexdigest()[:8]}"
 
+    def is_started_by(self, path: Path) -> bool:
+        """Whether this path starts it, such as `python3` beside `python`."""
+        # The folder counts as well: an environment's `python` is a link to the one it was made of.
+        here = path.parent == self.interpreter.parent
+        return here and path.resolve() == self.interpreter.resolve()
+
     def stamp(self) -> Stamp:
         """What changes when something is installed there or removed. May take long."""
         folders = self.interpreter.parent.parent.glob("lib*/python3*/*-packages")

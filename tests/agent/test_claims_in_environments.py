@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from agent_harness.other_python import make_environment
+from other_python import make_environment
 
 from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.protocol.link import ProcessPhase

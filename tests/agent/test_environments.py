@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from agent_harness.other_python import make_environment, packages_of
+from other_python import make_environment, packages_of
 
 from jupyter_gpupool.agent.environments import EnvironmentRules, Environments
 from jupyter_gpupool.agent.offered import Offered, read_offers
@@ -221,6 +221,8 @@ def test_kernels_own_environment_that_is_offered_anyway_is_that_one(host_of):
     """A kernel beside its embedded pool finds the default's zygote warm."""
     environments = host_of().environments
     assert environments.find("kernel", sys.executable) == DEFAULT
+    other_name = DEFAULT.interpreter.with_name("python3")
+    assert environments.find("kernel", str(other_name)) == DEFAULT
     own = environments.find("kernel", "/home/ann/bin/python")
     assert own == Offered("kernel", Path("/home/ann/bin/python"), is_kernels=True)
 

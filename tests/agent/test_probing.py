@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from agent_harness.other_python import make_environment, packages_of
+from other_python import make_environment, packages_of
 
 from jupyter_gpupool.agent.kernel_environment import check_kernels_own
 from jupyter_gpupool.agent.probing import CannotRun, probe

@@ -72,6 +72,10 @@ class User:
         numbers = da.arange(100, chunks=10)
         return int(self.clients[claim_id].compute((numbers**2).sum()).result(timeout=30))
 
+    def prefix(self, claim_id: str) -> str:
+        """The folder of the environment that the worker runs in."""
+        return str(self.clients[claim_id].submit(getattr, sys, "prefix").result(timeout=30))
+
     def submit(self, claim_id: str, tasks: int, seconds: float) -> int:
         """Start tasks and come back at once."""
         client = self.clients[claim_id]
