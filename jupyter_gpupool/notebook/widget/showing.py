@@ -28,9 +28,10 @@ def show(of: "ClaimCluster | ClaimView", *, pool: "Pool | None" = None) -> None:
 
 def bundle_of(of: "ClaimCluster | ClaimView", *, pool: "Pool | None" = None) -> dict[str, Any]:
     """What a notebook keeps of the card, richest last: text, HTML, and the live card."""
-    view = of if isinstance(of, ClaimView) else of.view
-    if view is None:
+    if not isinstance(of, ClaimView) and of.view is None:
         return {"text/plain": repr(of), "text/html": of._repr_html_()}
+    view = of if isinstance(of, ClaimView) else of.view
+    assert view is not None, "looked at above"
     now = here_and_now()
     still = {"text/plain": card_text(view, now), "text/html": card_html(view, now)}
     return {**still, **_live(of, pool)}
