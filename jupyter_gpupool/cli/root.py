@@ -21,6 +21,7 @@ from .services import agent, manager
 from .status import devices, hosts, status
 from .stopping import Stopped
 from .tokens import token
+from .using import environments, explain, keep, log
 
 _POOL_ERROR = 1
 _USAGE = 2
@@ -44,8 +45,12 @@ for _command in (
     claims,
     scale,
     release,
+    explain,
+    log,
+    keep,
     hosts,
     devices,
+    environments,
     events,
     token,
     demo,

@@ -92,7 +92,10 @@ def _released(run_here: Run) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("command", "kind"),
-    [("status", dict), ("claims", list), ("hosts", list), ("devices", list), ("token list", list)],
+    [
+        *(("status", dict), ("claims", list), ("hosts", list), ("devices", list)),
+        *(("environments", list), ("token list", list)),
+    ],
 )
 def test_answers_are_one_json_document(ask: Ask, command: str, kind: type) -> None:
     """With --json, standard output is nothing else."""
@@ -100,7 +103,7 @@ def test_answers_are_one_json_document(ask: Ask, command: str, kind: type) -> No
 
 
 @pytest.mark.parametrize(
-    "command", ["status", "claims", "hosts", "devices", "events", "token list"]
+    "command", ["status", "claims", "hosts", "devices", "environments", "events", "token list"]
 )
 def test_people_get_text(run_here: Run, command: str) -> None:
     """Without --json, something to read."""
@@ -124,6 +127,22 @@ def test_scaling_beyond_the_pool_says_how_much_there_is(ask: Ask, run_here: Run)
     done = run_here("scale", "greedy", "99")
     assert (done.returncode, done.stderr) == (0, "The pool has no more than 4 devices now.\n")
     assert run_here("scale", "greedy", "2").stderr == ""
+
+
+def test_claim_is_explained_and_its_log_shown(ask: Ask, run_here: Run) -> None:
+    """Why it is where it is, and what its processes said last."""
+    made = ask("claim", "1", "--name", "curious", "--detach")
+    assert ask("explain", "curious")["claim"] == made["id"]
+    assert run_here("explain", "curious").stdout.startswith("Claim curious: ")
+    assert ask("log", "curious", "--lines", "1")["claim"] == made["id"]
+
+
+def test_running_claim_is_kept_and_let_go(ask: Ask, run_here: Run) -> None:
+    """For a time, and not at all with 0."""
+    holder = ask("claim", "1", "--name", "dear", "--detach")
+    _wait_for_phase(ask, holder["id"], "running")
+    assert "kept until" in run_here("keep", "dear", "1h").stdout
+    assert ask("keep", "dear", "0")["kept_until"] is None
 
 
 def test_releasing_again_is_no_error(ask: Ask) -> None:
@@ -242,3 +261,10 @@ def _start(*arguments: str, environment: dict[str, str]) -> "subprocess.Popen[st
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def _wait_for_phase(ask: Ask, claim_id: str, phase: str) -> None:
+    deadline = time.monotonic() + 30
+    while phase not in {claim["phase"] for claim in ask("claims") if claim["id"] == claim_id}:
+        assert time.monotonic() < deadline, f"{claim_id} is not {phase} after 30 s"
+        time.sleep(0.05)

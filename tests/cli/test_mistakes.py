@@ -73,6 +73,7 @@ def test_unusable_environment_is_one_line(run: Run, environment: dict[str, str])
     "command",
     [
         *("status", "claim", "claims", "release", "scale", "hosts", "devices", "events", "demo"),
+        *("explain", "log", "keep", "environments", "doctor"),
         *("token create", "token list", "token revoke"),
     ],
 )
