@@ -67,14 +67,15 @@ async def probe(interpreter: Path, identity: Identity | None) -> Probed:
 async def _start(interpreter: Path, identity: Identity | None) -> Process:
     return await asyncio.create_subprocess_exec(
         interpreter,
-        "-I",
         "-c",
         _TEXT,
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=STDOUT,
         cwd="/",
-        env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+        # Not isolated, for a user's own packages count for what runs as that user; and by a
+        # variable, for old Pythons refuse an option that they do not know.
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONSAFEPATH": "1"},
         start_new_session=True,
         user=None if identity is None else identity.uid,
         group=None if identity is None else identity.gid,

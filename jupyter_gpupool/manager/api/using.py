@@ -165,7 +165,7 @@ def _situation(record: ClaimRecord, service: Service) -> Situation:
         claim=claim,
         leases=tuple(books.leases_of(claim.id)),
         wait=service.waits.of(claim.id),
-        prospects=prospects(terms_of(record, Barring(books)), seen_hosts(books)),
+        prospects=prospects(terms_of(record, Barring(books).of(record)), seen_hosts(books)),
         kernels=service.activity.views(claim.id, claim.kernels),
         gave_up=failures >= MOST_FAILURES,
         now=service.clock.now(),

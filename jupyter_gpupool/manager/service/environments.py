@@ -4,11 +4,11 @@ Called when a claim is asked for, by each scheduling pass, and by the route that
 Everything is judged by what the hosts last reported; what is not known speaks against nobody.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from jupyter_gpupool.pool.agreement import Versions, disagreement
+from jupyter_gpupool.pool.agreement import disagreement
 from jupyter_gpupool.pool.errors import BadRequest, Conflict
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.request import ClaimRequest
@@ -18,6 +18,9 @@ from jupyter_gpupool.protocol.using import OWN_ENVIRONMENT
 from .books import Books
 from .records import ClaimRecord
 from .unit import UnitOfWork
+
+Pairs = tuple[tuple[str, str], ...]
+"""Versions by package, as a claim keeps them."""
 
 
 class Objection(IntEnum):
@@ -46,46 +49,43 @@ class Barred:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Wish:
     """What a claim asks of a host's environments.
 
     Attributes:
         environment: Its name; "" is each host's default.
-        interpreter: The kernel's, for the kernel's own environment.
         partners: Versions of those that the environment has to understand.
     """
 
     environment: str
-    interpreter: str
-    partners: tuple[tuple[tuple[str, str], ...], ...]
+    partners: tuple[Pairs, ...]
 
 
 class Barring:
-    """Says for claim after claim where it cannot run; the same wish is judged once."""
+    """Says for claim after claim where it cannot run; what many have in common is judged once."""
 
     def __init__(self, view: Books | UnitOfWork) -> None:
         self._reports = dict(view.reports.items())
-        self._known: dict[Wish, Barred] = {}
+        self._known: dict[tuple[str, Pairs, HostId | None], Barred] = {}
 
     def of(self, record: ClaimRecord) -> Barred:
         """Where this claim cannot run."""
-        wish = self._wish(record)
-        if wish not in self._known:
-            self._known[wish] = self._judge(wish)
-        return self._known[wish]
+        request, place = record.claim.request, record.claim.scheduler
+        host_id = None if place is None else place.host_id
+        # A plain tuple, for thousands may wait.
+        key = (request.environment, request.kernel_versions, host_id)
+        if key not in self._known:
+            self._known[key] = self._judge(self._wish(request, host_id))
+        return self._known[key]
 
-    def _wish(self, record: ClaimRecord) -> Wish:
-        wish, place = wish_of(record.claim.request), record.claim.scheduler
-        report = None if place is None else self._reports.get(place.host_id)
+    def _wish(self, request: ClaimRequest, host_id: HostId | None) -> Wish:
+        wish = wish_of(request)
+        report = None if host_id is None else self._reports.get(host_id)
         found = None if report is None else environment_of(report, wish.environment)
         # Its workers have to understand the scheduler that is there, and so each other.
-        there = () if found is None else (tuple(sorted(found.versions.items())),)
-        return Wish(
-            environment=wish.environment,
-            interpreter=wish.interpreter,
-            partners=(*wish.partners, *there),
-        )
+        there = () if found is None else (tuple(found.versions.items()),)
+        return Wish(wish.environment, (*wish.partners, *there))
 
     def _judge(self, wish: Wish) -> Barred:
         found = {i: a for i, r in self._reports.items() if (a := against(r, wish)) is not None}
@@ -95,11 +95,7 @@ class Barring:
 
 def wish_of(request: ClaimRequest) -> Wish:
     """What a request asks of a host."""
-    return Wish(
-        environment=request.environment,
-        interpreter=request.kernel_interpreter,
-        partners=(request.kernel_versions,) if request.kernel_versions else (),
-    )
+    return Wish(request.environment, (request.kernel_versions,))
 
 
 def check_environment(unit: UnitOfWork, request: ClaimRequest) -> None:
@@ -121,7 +117,7 @@ def check_environment(unit: UnitOfWork, request: ClaimRequest) -> None:
     objections = [each for each in found if each is not None]
     if objections and len(objections) == len(found):
         worst = max(objections, key=lambda each: each.objection)
-        raise _refusal(worst, _others(wish, reports))
+        raise _refusal(worst, _others(request, reports))
 
 
 def against(report: HostReport, wish: Wish) -> Against | None:
@@ -156,36 +152,28 @@ def _not_allowed(report: HostReport) -> Against:
 
 def _disagreement(found: EnvironmentReport, wish: Wish) -> Against | None:
     for partner in wish.partners:
-        difference = disagreement(_versions(partner), found.versions)
+        difference = disagreement(dict(partner), found.versions)
         if difference is not None:
             sentence = difference.sentence(found.name)
             return Against(Objection.DISAGREES, sentence, difference.remedy)
     return None
 
 
-def _versions(pairs: Iterable[tuple[str, str]]) -> Versions:
-    versions: Mapping[str, str] = dict(pairs)
-    return versions
-
-
-def _others(wish: Wish, reports: list[HostReport]) -> list[str]:
+def _others(request: ClaimRequest, reports: list[HostReport]) -> list[str]:
     """Names of environments that would do instead."""
-    names = {name for report in reports for name in _offers(report, wish)}
+    names = {name for report in reports for name in _offers(report, request)}
+    wishes = {name: Wish(name, (request.kernel_versions,)) for name in names}
     return sorted(
         name
-        for name in names
-        if any(against(report, _instead(wish, name)) is None for report in reports)
+        for name, wish in wishes.items()
+        if any(against(report, wish) is None for report in reports)
     )
 
 
-def _offers(report: HostReport, wish: Wish) -> Iterator[str]:
+def _offers(report: HostReport, request: ClaimRequest) -> Iterator[str]:
     yield from report.environments
-    if report.kernel_environments and wish.interpreter:
+    if report.kernel_environments and request.kernel_interpreter:
         yield OWN_ENVIRONMENT
-
-
-def _instead(wish: Wish, name: str) -> Wish:
-    return Wish(environment=name, interpreter=wish.interpreter, partners=wish.partners)
 
 
 def _refusal(against: Against, others: list[str]) -> BadRequest | Conflict:

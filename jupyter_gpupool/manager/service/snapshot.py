@@ -21,7 +21,7 @@ from jupyter_gpupool.scheduling.snapshot import (
 )
 
 from .books import Books
-from .environments import Barring
+from .environments import Barred, Barring
 from .records import ClaimRecord
 from .unit import UnitOfWork
 
@@ -56,11 +56,10 @@ def build(view: View, monotonic_s: float) -> Snapshot:
     return Snapshot(hosts=tuple(seen_hosts(view)), wants=tuple(_wants(view, monotonic_s)))
 
 
-def terms_of(record: ClaimRecord, barring: Barring) -> Terms:
+def terms_of(record: ClaimRecord, barred: Barred) -> Terms:
     """What a device must be for a claim."""
     request = record.claim.request
-    model, barred = request.model.lower(), barring.of(record)
-    return Terms(model, request.memory_bytes, record.avoid, barred.hosts)
+    return Terms(request.model.lower(), request.memory_bytes, record.avoid, barred.hosts)
 
 
 def failures_in_window(view: View, record: ClaimRecord, monotonic_s: float) -> int:
@@ -143,13 +142,13 @@ def _wants(view: View, monotonic_s: float) -> Iterator[Want]:
         if claim.phase in WAITING:
             # A claim may shrink to nothing, but it starts with at least one worker.
             least, most = max(1, claim.bounds.minimum), max(1, claim.bounds.maximum)
-            yield _want(record, barring, least, most)
+            yield _want(record, barring.of(record), least, most)
         elif claim.phase in (Phase.STARTING, Phase.RUNNING) and _may_grow(
             view, record, monotonic_s
         ):
             lacking = claim.bounds.maximum - sum(x.counts for x in view.leases_of(claim.id))
             if lacking > 0:
-                yield _want(record, barring, 0, lacking)
+                yield _want(record, barring.of(record), 0, lacking)
 
 
 def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
@@ -160,8 +159,8 @@ def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:
     return failures_in_window(view, record, monotonic_s) < MOST_FAILURES
 
 
-def _want(record: ClaimRecord, barring: Barring, minimum: int, maximum: int) -> Want:
-    claim, terms = record.claim, terms_of(record, barring)
+def _want(record: ClaimRecord, barred: Barred, minimum: int, maximum: int) -> Want:
+    claim, terms = record.claim, terms_of(record, barred)
     return Want(
         claim_id=claim.id,
         owner=claim.owner,
@@ -173,5 +172,5 @@ def _want(record: ClaimRecord, barring: Barring, minimum: int, maximum: int) -> 
         scheduler_host=claim.scheduler.host_id if claim.scheduler is not None else None,
         avoid=terms.avoid,
         barred=terms.barred,
-        barred_why=barring.of(record).why,
+        barred_why=barred.why,
     )
