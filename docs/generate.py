@@ -23,13 +23,14 @@ from jupyter_gpupool.cli.root import root
 from jupyter_gpupool.manager.api.application import make_application
 from jupyter_gpupool.manager.app import ManagerApp
 from jupyter_gpupool.protocol.api import API
+from jupyter_gpupool.server.app import GpuPoolExtension
 
 HERE = Path(__file__).parent
 _NOTE = "<!-- Written by docs/generate.py: change the code's own words instead. -->\n"
 _CONFIGURATION = """\
-Settings of the manager and the agent. Each may stand in `jupyter_gpupool_config.py` in a Jupyter
-configuration folder, such as `c.ManagerApp.port = 7866`, or on the command line, such as
-`--ManagerApp.port=7866`; some have a short option."""
+Settings of the manager, the agent and the Jupyter server extension. Each may stand in
+`jupyter_gpupool_config.py` in a Jupyter configuration folder, such as `c.ManagerApp.port = 7866`,
+or on the command line, such as `--ManagerApp.port=7866`; some have a short option."""
 _API = f"""\
 A bearer token in `Authorization`; rights, idempotency and errors stand in
 [architecture.md](architecture.md). The schema of every body is in `{API}/openapi.json`."""
@@ -42,7 +43,7 @@ def configuration() -> str:
         _NOTE,
         _CONFIGURATION,
     ]
-    for app in (ManagerApp, AgentApp):
+    for app in (ManagerApp, AgentApp, GpuPoolExtension):
         parts += ["", f"## {app.__name__}", "", str(app.description), ""]
         parts += ["| setting | option | meaning |", "| --- | --- | --- |"]
         parts += [_setting(app, trait) for trait in _own_traits(app).values()]

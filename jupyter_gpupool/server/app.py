@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Unicode
+from traitlets import Unicode, default
 
 from . import dashboards, event_stream, forward
 from .kernels import KernelWatch
@@ -46,6 +46,10 @@ class GpuPoolExtension(ExtensionApp):
         " of the environment, else the system's authorities.",
     ).tag(config=True)
 
+    @default("config_file_name")
+    def _the_same_file_as_the_services(self) -> str:
+        return "jupyter_gpupool_config"
+
     def initialize_settings(self) -> None:
         """Make what this server shall do, and have its kernels find the same pool."""
         _name_pool(self.pool_url, self.token_file, self.ca_file)
@@ -72,7 +76,8 @@ class GpuPoolExtension(ExtensionApp):
 
     async def _last_words(self) -> None:
         self._watch.end()
-        await self._reporter.last(self._watch)
+        if self._pool.is_known:
+            await self._reporter.report(self._watch)
         await self._upstreams.close()
 
 

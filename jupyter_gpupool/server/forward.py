@@ -13,7 +13,7 @@ from tornado.web import authenticated
 from jupyter_gpupool.pool.errors import NotFound
 
 from .allowed import is_allowed, passed_on
-from .handlers import API, PoolHandler
+from .handlers import API, ApiHandler
 
 if TYPE_CHECKING:
     from jupyter_gpupool.client.http import Reply
@@ -23,7 +23,7 @@ _TOLD: Mapping[str, str] = {"content-type": "Content-Type", "retry-after": "Retr
 """The only headers of the manager's answers that mean anything to the browser."""
 
 
-class ForwardHandler(PoolHandler):
+class ForwardHandler(ApiHandler):
     """Passes a request on to the manager, and its answer back."""
 
     @authenticated

@@ -7,7 +7,7 @@ user's pool, for they can run code as that user anyway; an Authorizer that knows
 
 from typing import Any
 
-from jupyter_server.base.handlers import APIHandler
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
 
 from jupyter_gpupool.pool.errors import PoolError
 
@@ -20,7 +20,7 @@ API = f"{ROOT}/api/v1"
 """The same as the manager's own; not imported, for that would load pydantic with the server."""
 
 
-class PoolHandler(APIHandler):
+class PoolHandler(JupyterHandler):
     """A route of the pool: its errors are problems, as the manager's are."""
 
     auth_resource = AUTH_RESOURCE
@@ -29,26 +29,28 @@ class PoolHandler(APIHandler):
         """Take what the route table holds for us."""
         self.pool = pool
 
-    @property
-    def _track_activity(self) -> bool:  # type: ignore[override]  # the base's is a plain attribute
-        # What only looks may be a poll, which must not keep the Jupyter server from being culled.
-        return self.request.method != "GET"
-
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Tell a PoolError as a problem, and anything else as Jupyter does."""
         error = kwargs.get("exc_info", (None, None, None))[1]
-        if isinstance(error, PoolError):
-            self.tell(error)
-        else:
+        if not isinstance(error, PoolError):
             super().write_error(status_code, **kwargs)
+            return
+        status, problem = told(error, self.request.path)
+        self.set_status(status)
+        self.set_header("Content-Type", MEDIA)
+        # Past APIHandler's own, which would call it plain JSON.
+        JupyterHandler.finish(self, problem)
 
     def log_exception(self, *exc_info: Any) -> None:
         """Log what nobody foresaw; a PoolError is an answer."""
         if not isinstance(exc_info[1], PoolError):
             super().log_exception(*exc_info)
 
-    def tell(self, error: PoolError) -> None:
-        """Answer with an error."""
-        status, problem = told(error, self.request.path)
-        self.set_status(status)
-        self.finish(problem, set_content_type=MEDIA)
+
+class ApiHandler(PoolHandler, APIHandler):
+    """One that answers with JSON, to pages and scripts alike."""
+
+    @property
+    def _track_activity(self) -> bool:  # type: ignore[override]  # the base's is a plain attribute
+        # What only looks may be a poll, which must not keep the Jupyter server from being culled.
+        return self.request.method != "GET"

@@ -24,12 +24,12 @@ class Seen:
 
     Attributes:
         work: What it does, as far as it was heard.
-        has_spoken: False until it was heard the first time.
+        process: The process that spoke last, as its messages name it; "" until one was heard.
         is_dead: It was shut down, or died too often.
     """
 
     work: Work
-    has_spoken: bool = False
+    process: str = ""
     is_dead: bool = False
 
 
@@ -40,7 +40,7 @@ class KernelWatch:
         seen: By Jupyter's id; a dead one until `forget`.
     """
 
-    def __init__(self, manager: Any, changed: Callable[[str], None]) -> None:
+    def __init__(self, manager: Any, changed: Callable[[], None]) -> None:
         self.seen: dict[str, Seen] = {}
         self._manager = manager
         self._changed = changed
@@ -80,30 +80,24 @@ class KernelWatch:
         self._close(kernel_id)
         stream = self._streams[kernel_id] = kernel.connect_iopub()
         stream.on_recv(lambda parts: self._hear(kernel_id, session, parts))
-        self._came_up(kernel_id)
-        self._manager.add_restart_callback(kernel_id, lambda: self._came_up(kernel_id))
+        self.seen[kernel_id] = Seen(work=restarted(datetime.now(UTC)))
+        self._changed()
         self._manager.add_restart_callback(kernel_id, lambda: self._died(kernel_id), "dead")
 
     def _hear(self, kernel_id: str, session: Session, parts: list[Any]) -> None:
-        sample = _sample(session, parts)
-        if sample is None or kernel_id not in self.seen:
+        message = _told(session, parts)
+        if message is None or kernel_id not in self.seen:
             return
         before = self.seen[kernel_id]
-        now = replace(before, work=after(before.work, sample), has_spoken=True)
-        self.seen[kernel_id] = now
-        if before.work.is_busy != now.work.is_busy or not before.has_spoken:
-            self._changed(kernel_id)
-
-    def _came_up(self, kernel_id: str) -> None:
-        # A restart, too: the old process ran nothing to its end, and the new one runs nothing yet.
-        self.seen[kernel_id] = Seen(work=restarted(datetime.now(UTC)))
-        self._changed(kernel_id)
+        now = self.seen[kernel_id] = _after(before, message)
+        if (before.work.is_busy, before.process) != (now.work.is_busy, now.process):
+            self._changed()
 
     def _died(self, kernel_id: str) -> None:
         self._close(kernel_id)
         if kernel_id in self.seen:
             self.seen[kernel_id] = replace(self.seen[kernel_id], is_dead=True)
-            self._changed(kernel_id)
+            self._changed()
 
     def _close(self, kernel_id: str) -> None:
         stream = self._streams.pop(kernel_id, None)
@@ -111,20 +105,34 @@ class KernelWatch:
             stream.close()
 
 
-def _sample(session: Session, parts: list[Any]) -> KernelSample | None:
-    """What a message says, or None if it is none that matters."""
+def _told(session: Session, parts: list[Any]) -> dict[str, Any] | None:
+    """A message, or None if it is of no kind that matters."""
     _, frames = session.feed_identities(parts)
     header = frames[1]
     if not isinstance(header, bytes) or not any(word in header for word in _TELLING):
         return None
-    message = session.deserialize(frames)
+    return session.deserialize(frames)
+
+
+def _after(seen: Seen, message: dict[str, Any]) -> Seen:
+    """What is known of a kernel that has said this."""
+    at, process = datetime.now(UTC), message["header"]["session"]
+    # Each process names itself anew: that is how a restart shows, whoever had it restarted. What
+    # the old one was doing is over.
+    is_new = seen.process not in ("", process)
+    work = restarted(at) if is_new else seen.work
+    sample = _sample(message, at)
+    return replace(seen, work=after(work, sample) if sample else work, process=process)
+
+
+def _sample(message: dict[str, Any], at: datetime) -> KernelSample | None:
     parent = message.get("parent_header") or {}
     said = _said(message)
     if said is None or "msg_id" not in parent:
         return None
     kinds = (Cause.CODE, Cause.WIDGET)
     cause = next((c for c in kinds if c == parent.get("msg_type")), Cause.OTHER)
-    return KernelSample(datetime.now(UTC), said, cause, parent["msg_id"])
+    return KernelSample(at, said, cause, parent["msg_id"])
 
 
 def _said(message: dict[str, Any]) -> Said | None:

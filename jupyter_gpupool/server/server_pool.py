@@ -47,6 +47,11 @@ class ServerPool:
         self._finding = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything of this server has met a pool."""
+        return self._current is not None
+
     async def use(self, *, start: bool = True) -> Connected:
         """The pool, which is started if none is named and none runs.
 

@@ -1,6 +1,5 @@
 """A real Jupyter server, as a process, beside a real pool that it finds by its runtime file."""
 
-import json
 import os
 import shutil
 import socket
@@ -22,6 +21,10 @@ from jupyter_gpupool.protocol.runtime_file import runtime_file_name
 TOKEN = "jupyter-secret"
 BASE_URL = "/user/j%C3%BCrgen%20o'neil@a%2Fb/"
 """As JupyterHub writes the address of a user whom nobody would call so."""
+_EXTENSIONS = """
+enabled = {"jupyter_gpupool": True, "jupyterlab": False, "jupyter_lsp": False}
+c.ServerApp.jpserver_extensions = enabled
+"""
 _UP_WITHIN_S = 120.0
 _DOWN_WITHIN_S = 30.0
 
@@ -99,10 +102,16 @@ def server(start_server: StartServer, runtime_folder: Path) -> JupyterServer:
     return start_server(runtime_folder)
 
 
+@pytest.fixture(scope="session")
+def login() -> dict[str, str]:
+    """What a script without a browser shows."""
+    return {"Authorization": f"token {TOKEN}"}
+
+
 @pytest.fixture
-def browser(server: JupyterServer) -> Iterator[httpx.Client]:
+def browser(server: JupyterServer, login: dict[str, str]) -> Iterator[httpx.Client]:
     """Somebody who is logged in, by token: it does not follow where it is sent."""
-    with server.client(Authorization=f"token {TOKEN}") as client:
+    with server.client(**login) as client:
         yield client
 
 
@@ -111,7 +120,7 @@ def running_claim(browser: httpx.Client) -> Iterator[dict[str, Any]]:
     """A claim of one worker, made through the server."""
     made = browser.post("gpupool/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
     path = f"gpupool/api/v1/claims/{made.json()['id']}"
-    yield wait_for(lambda: _if_running(browser.get(path).json()))
+    yield look_until(lambda: _if_running(browser.get(path).json()))
     browser.post(f"{path}/release", json={})
 
 
@@ -119,7 +128,13 @@ def _if_running(view: dict[str, Any]) -> dict[str, Any] | None:
     return view if view["phase"] == "running" else None
 
 
-def wait_for(look: Callable[[], Any], within_s: float = 60) -> Any:
+@pytest.fixture
+def wait_for() -> Callable[..., Any]:
+    """`look_until`."""
+    return look_until
+
+
+def look_until(look: Callable[[], Any], within_s: float = 60) -> Any:
     """What `look` sees once it sees something."""
     deadline = time.monotonic() + within_s
     while not (seen := look()):
@@ -130,7 +145,7 @@ def wait_for(look: Callable[[], Any], within_s: float = 60) -> Any:
 
 def _start(folder: Path, runtime_folder: Path, config: str, more: dict[str, str]) -> JupyterServer:
     (folder / "config").mkdir()
-    (folder / "config" / "jupyter_server_config.py").write_text(config)
+    (folder / "config" / "jupyter_server_config.py").write_text(f"{_EXTENSIONS}\n{config}")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     own = {name: value for name, value in os.environ.items() if not name.startswith("GPUPOOL_")}
@@ -138,7 +153,6 @@ def _start(folder: Path, runtime_folder: Path, config: str, more: dict[str, str]
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_RUNTIME_DIR": str(runtime_folder),
     }
-    enabled = json.dumps({"jupyter_gpupool": True})
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -146,7 +160,7 @@ def _start(folder: Path, runtime_folder: Path, config: str, more: dict[str, str]
                 *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
                 *("--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"),
                 *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.base_url={BASE_URL}"),
-                *(f"--ServerApp.root_dir={folder}", f"--ServerApp.jpserver_extensions={enabled}"),
+                f"--ServerApp.root_dir={folder}",
             ],
             env=own | folders | more,
             stdout=output,
@@ -163,4 +177,4 @@ def _wait_until_up(server: JupyterServer) -> None:
         except httpx.TransportError:
             return False
 
-    wait_for(answers, _UP_WITHIN_S)
+    look_until(answers, _UP_WITHIN_S)
