@@ -10,7 +10,6 @@ told apart by the request's type:
   debug are what Lab asks by itself. An answer to `input()` comes while its cell is busy anyway.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -84,14 +83,6 @@ def after(work: Work, sample: KernelSample) -> Work:
 def restarted(at: datetime) -> Work:
     """What is known of a kernel that has just come up: a person has seen to that."""
     return Work(quiet_since=at)
-
-
-def quiet_since(samples: Sequence[KernelSample], up_since: datetime) -> datetime | None:
-    """Since when nothing of a person's is under way, or None while something is."""
-    work = restarted(up_since)
-    for sample in samples:
-        work = after(work, sample)
-    return None if work.is_busy else work.quiet_since
 
 
 def _finished(work: Work, sample: KernelSample, request: frozenset[str]) -> Work:

@@ -26,6 +26,7 @@ from .upstream import Upstream, Upstreams
 
 _DASHBOARDS = f"{ROOT}/dashboards"
 _SANDBOX = "sandbox allow-scripts allow-popups allow-downloads"
+"""Bokeh runs scripts, opens what a plot links to in a new tab, and saves plots as images."""
 _FIRST_PAGE = "status"
 
 
