@@ -107,7 +107,7 @@ class Environments:
     @property
     def others_do(self) -> bool:
         """Whether the default lacks something, and claims may run in another one."""
-        return bool(self._known[self._default].probed.problem) and len(self._rules.offered) > 1
+        return self._lacks(self._default) and len(self._rules.offered) > 1
 
     def reports(self) -> tuple[EnvironmentReport, ...]:
         """What the manager is told of each that is offered."""
@@ -168,10 +168,11 @@ class Environments:
     async def look(self) -> None:
         """Find out what is in those environments whose files are new or have changed.
 
-        One that is used is what it was when it was warmed, and looked at once it is not.
+        One that is used is what it was when it was warmed, and looked at once it is not; so is
+        the default as long as it lacks nothing.
         """
-        cold = [each for each in self._rules.offered[1:] if not self._is_used(each)]
-        await asyncio.gather(*(self._look_at(offered) for offered in cold))
+        odd = [each for each in self._rules.offered if each != self._default or self._lacks(each)]
+        await asyncio.gather(*(self._look_at(each) for each in odd if not self._is_used(each)))
 
     def refuse_no_python(self) -> None:
         """See that all that was looked at is a Python, for whoever wrote it down to mend.
@@ -242,6 +243,9 @@ class Environments:
             # Whoever claims it may be let in all the same.
             self._learn(offered, Probed())
         known.stamp = stamp
+
+    def _lacks(self, offered: Offered) -> bool:
+        return bool(self._known[offered].probed.problem)
 
     def _is_used(self, offered: Offered) -> bool:
         kept = self._kept.get(offered)

@@ -193,6 +193,18 @@ async def test_default_that_lacks_something_leaves_the_others_of_use(host_of, se
     assert [host.environments.others_do for host in hosts] == [True, False]
 
 
+async def test_default_that_lacks_something_is_warmed_anew_once_it_changed(host_of, tmp_path):
+    """Whoever installs what it lacked need not restart the agent."""
+    python = tmp_path / "lacking"
+    python.write_text(WARM_WITH_A_PROBLEM)
+    python.chmod(0o755)
+    environments = host_of(default=Offered("default", python)).environments
+    assert await environments.warm_default() == "it lacks dask_cuda"
+    python.write_text(WARM_WITH_A_PROBLEM.replace("it lacks dask_cuda", ""))
+    await environments.look()
+    assert await environments.warm_default() == ""
+
+
 async def test_path_to_no_python_is_refused_at_the_start(host_of):
     """Its admin reads it at once, and not its first user."""
     host = host_of(Offered("list", Path("/bin/ls")))
