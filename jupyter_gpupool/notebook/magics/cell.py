@@ -14,7 +14,6 @@ class Cell:
         topic: Under which the worker tells what the cell prints.
         notebook: Whose variables it sees: those its earlier cells left on that worker.
         label: Its file's name in tracebacks.
-        ins: Variables to set first, pickled.
         outs: Names of variables to send back.
     """
 
@@ -23,7 +22,6 @@ class Cell:
     notebook: str
     source: str
     label: str
-    ins: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     outs: Sequence[str] = ()
 
 

@@ -30,8 +30,10 @@ class Held:
     def __init__(self, shell: "InteractiveShell") -> None:
         self.shell = shell
         self._kept: list[ClaimCluster] = []
-        self.last_workers: dict[str, str] = {}
-        """By claim: the worker its last cell ran on."""
+        self.last_workers: dict[str, tuple[str, str]] = {}
+        """By claim: the worker its last cell ran on, and where that listened."""
+        self.ended_workers: set[str] = set()
+        """Where those listened that we have ended; they may seem to be there for a moment more."""
 
     def keep(self, cluster: "ClaimCluster") -> None:
         """Keep a claim until it is released or this Python ends."""

@@ -11,6 +11,7 @@ import ast
 import linecache
 import os
 import traceback
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -26,12 +27,12 @@ _WHERE = "on the worker"
 _namespaces: dict[str, dict[str, Any]] = {}
 
 
-def run_cell(cell: Cell) -> Outcome:
-    """Run a cell to its end, whatever that is."""
+def run_cell(cell: Cell, ins: Mapping[str, bytes]) -> Outcome:
+    """Run a cell to its end, whatever that is; `ins` are variables to set first, pickled."""
     speech = Speech(get_worker(), cell)
     try:
         try:
-            outcome = _run(cell, speech)
+            outcome = _run(cell, ins, speech)
         finally:
             RUNS.end(cell.id)
     except KeyboardInterrupt as late:
@@ -64,11 +65,11 @@ def forget_topic(topic: str, dask_scheduler: Any) -> None:
     dask_scheduler._broker.truncate(topic)  # noqa: SLF001 - there is no public way
 
 
-def _run(cell: Cell, speech: Speech) -> Outcome:
+def _run(cell: Cell, ins: Mapping[str, bytes], speech: Speech) -> Outcome:
     make_sleep_wakeable()
     namespace = _namespaces.setdefault(cell.notebook, {"__name__": "__main__"})
     try:
-        namespace.update(unpack(cell.ins, _WHERE))
+        namespace.update(unpack(ins, _WHERE))
         RUNS.begin(cell.id)
         speak(speech)
         last = shown(_executed(cell, namespace))

@@ -4,18 +4,21 @@ A notebook's cells stay with one worker of a claim, for their variables are ther
 """
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jupyter_gpupool.notebook.claim import attach
 from jupyter_gpupool.notebook.cluster import ClaimCluster
+from jupyter_gpupool.pool.errors import Unavailable
 
 from .claiming import client_of
 from .holding import Held
 from .steering import chosen
 
 _COMES_WITHIN_S = 10.0
+_LOOK_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +50,9 @@ def place_of(held: Held, on: str | None, worker: str | None) -> Place:
         Unavailable: If the claim has no worker now.
     """
     cluster = _cluster(held, on)
-    addresses = _addresses_soon(cluster)
+    addresses = _addresses_soon(held, cluster)
     name = _last(held, cluster, addresses) if worker is None else chosen(sorted(addresses), worker)
-    held.last_workers[cluster.claim_id] = name
+    held.last_workers[cluster.claim_id] = name, addresses[name]
     return Place(cluster=cluster, client=client_of(cluster), worker=name, address=addresses[name])
 
 
@@ -64,21 +67,29 @@ def _cluster(held: Held, on: str | None) -> ClaimCluster:
 
 
 def _last(held: Held, cluster: ClaimCluster, addresses: Mapping[str, str]) -> str:
-    last = held.last_workers.get(cluster.claim_id)
-    if last is not None and last in addresses:
-        return last
-    first = min(addresses)
-    if last is not None:
-        sys.stderr.write(f"Worker {last} is gone with its variables; this cell runs on {first}.\n")
-    return first
+    name, address = held.last_workers.get(cluster.claim_id, ("", ""))
+    if not name:
+        return min(addresses)
+    now = name if name in addresses else min(addresses)
+    if addresses[now] != address and address not in held.ended_workers:
+        lost = "with the variables of earlier cells"
+        sys.stderr.write(f"Worker {name} has ended {lost}; this cell runs on {now}.\n")
+    return now
 
 
-def _addresses_soon(cluster: ClaimCluster) -> Mapping[str, str]:
-    if not _addresses(cluster):
-        cluster.wait_for_workers(1, timeout=_COMES_WITHIN_S)
-    return _addresses(cluster)
+def _addresses_soon(held: Held, cluster: ClaimCluster) -> Mapping[str, str]:
+    deadline = time.monotonic() + _COMES_WITHIN_S
+    while not (found := _addresses(cluster, held.ended_workers)):
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"Claim {cluster.name} has no worker now.",
+                hint=f"See why: %gpupool explain {cluster.name}",
+            )
+        time.sleep(_LOOK_EVERY_S)
+    return found
 
 
-def _addresses(cluster: ClaimCluster) -> Mapping[str, str]:
+def _addresses(cluster: ClaimCluster, ended: Collection[str] = ()) -> Mapping[str, str]:
     workers: Mapping[str, Any] = cluster.scheduler_info["workers"]
-    return {str(worker["name"]): address for address, worker in workers.items()}
+    there = tuple(workers.items())
+    return {str(worker["name"]): address for address, worker in there if address not in ended}

@@ -11,6 +11,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -35,9 +36,14 @@ class TookTooLong(PoolError):
 
 
 class RemoteCell:
-    """One run of one cell."""
+    """One run of one cell.
+
+    Attributes:
+        has_ended_worker: Whether its worker had to be ended to end it.
+    """
 
     def __init__(self, place: Place, cell: Cell, tell: Tell) -> None:
+        self.has_ended_worker = False
         self._place = place
         self._cell = cell
         self._tell = tell
@@ -45,8 +51,12 @@ class RemoteCell:
         self._heard = 0
         self._future: Any = None
 
-    def run(self, limit_s: float | None) -> Outcome:
+    def run(self, ins: Mapping[str, bytes], limit_s: float | None) -> Outcome:
         """Run it to its end.
+
+        Args:
+            ins: Variables to set first, pickled.
+            limit_s: None is for ever.
 
         Raises:
             Interrupted: If the user stopped it.
@@ -54,7 +64,7 @@ class RemoteCell:
             Unavailable: If its worker ended.
             ClaimLost: If its claim ended.
         """
-        self._submit()
+        self._submit(ins)
         try:
             if self._is_done_within(limit_s):
                 return self._outcome()
@@ -63,17 +73,26 @@ class RemoteCell:
             return self._stop()
         raise TookTooLong("The cell took longer than its --timeout and was stopped.")
 
-    def _submit(self) -> None:
+    def _submit(self, ins: Mapping[str, bytes]) -> None:
         client, cell = self._place.client, self._cell
         client.subscribe_topic(cell.topic, self._hear)
         self._future = client.submit(
             run_cell,
             cell,
+            self._sent(ins),
             key=f"gpupool-cell-{cell.id}",
             workers=[self._place.address],
             pure=False,
         )
         self._future.add_done_callback(lambda _future: self._mail.put(None))
+
+    def _sent(self, ins: Mapping[str, bytes]) -> Mapping[str, Any]:
+        """Results of Dask's that hold these: a graph is no place for what may be large."""
+        if not ins:
+            return {}
+        address = self._place.address
+        sent = self._place.client.scatter([*ins.values()], workers=[address], hash=False)
+        return dict(zip(ins, sent, strict=True))
 
     def _hear(self, event: tuple[float, Mapping[str, Any]]) -> None:
         # On the client's loop.
@@ -112,11 +131,21 @@ class RemoteCell:
             )
 
     def _outcome(self) -> Outcome:
-        outcome: Outcome = self._future.result()
+        outcome = self._result()
         deadline = time.monotonic() + _LAST_WORDS_WITHIN_S
         while self._heard < outcome.spoken and time.monotonic() < deadline:
             self._take(_LAST_WORDS_WITHIN_S)
         self._beside(self._forget)
+        return outcome
+
+    def _result(self) -> Outcome:
+        try:
+            outcome: Outcome = self._future.result()
+        except CancelledError as error:
+            raise Unavailable(
+                "The connection to the claim broke while the cell ran.",
+                hint="See why: %gpupool explain",
+            ) from error
         return outcome
 
     # Ending it early
@@ -149,6 +178,7 @@ class RemoteCell:
         self._beside(lambda: self._on_worker(interrupt_cell, self._cell.id))
 
     def _end_worker(self) -> None:
+        self.has_ended_worker = True
         self._future.cancel()
         self._beside(lambda: self._on_worker(end_worker))
         self._note("is restarted; its variables are lost.")

@@ -66,12 +66,22 @@ def run_there(held: Held, on: str | None, wish: Wish) -> Shown | None:
     limit_s = None if wish.timeout is None else _seconds(wish.timeout)
     place = place_of(held, on, wish.worker)
     try:
-        outcome = RemoteCell(place, _cell(held, place, wish), _tell).run(limit_s)
+        outcome = _run(held, place, wish, limit_s)
         _check(outcome, place)
         held.shell.push(unpack(outcome.outs, _HERE))
     except CannotPass as problem:
         raise BadRequest(str(problem)) from problem
     return Shown(outcome.shown) if outcome.shown else None
+
+
+def _run(held: Held, place: Place, wish: Wish, limit_s: float | None) -> Outcome:
+    ins = pack(wish.ins, held.shell.user_ns, _HERE)
+    remote = RemoteCell(place, _cell(held, place, wish), _tell)
+    try:
+        return remote.run(ins, limit_s)
+    finally:
+        if remote.has_ended_worker:
+            held.ended_workers.add(place.address)
 
 
 def _cell(held: Held, place: Place, wish: Wish) -> Cell:
@@ -82,7 +92,6 @@ def _cell(held: Held, place: Place, wish: Wish) -> Cell:
         notebook=this_kernel().id,
         source=wish.source,
         label=f"<gpupool cell {held.shell.execution_count}>",
-        ins=pack(wish.ins, held.shell.user_ns, _HERE),
         outs=wish.outs,
     )
 

@@ -128,5 +128,11 @@ def test_lost_worker_is_said_so(claimed: "Notebook") -> None:
     """Instead of a wait without end; the next cell has the new one."""
     ran = claimed.run("%%gpupool\nimport os\nos._exit(1)")
     assert "ended while it ran the cell; its variables are lost." in ran.err
-    claimed["cluster"].wait_for_workers(1, timeout=60)
     assert repr(claimed.run("%%gpupool\n1").value) == "1"
+
+
+def test_large_variable_goes_there_and_back(claimed: "Notebook") -> None:
+    """Without a warning of Dask's."""
+    claimed.run("big = bytes(20_000_000)")
+    ran = claimed.run("%%gpupool --in big --out copy\ncopy = big + b'1'")
+    assert (ran.err, len(claimed["copy"])) == ("", 20_000_001)
