@@ -29,9 +29,9 @@ NOW = datetime.fromisoformat("2026-11-30T14:16:20+00:00")
 Mount = Callable[..., "Page"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """Chromium of this machine, without a network."""
+    """Chromium of this machine, for a module without asynchronous tests: it runs a loop itself."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:

@@ -158,7 +158,7 @@ async def test_cluster_that_is_not_requested_has_no_card(pool):
 
 
 def test_silent_manager_makes_the_card_old(another_pool: tuple[EmbeddedPool, Pool]):
-    """And a manager that is back makes it live again."""
+    """As last known: the claim itself runs on."""
     embedded, pool = another_pool
     body = ClaimBody(workers=Workers(min=1, max=1))
     view = pool.background.run(lambda _say: pool.client.request_claim(body))
