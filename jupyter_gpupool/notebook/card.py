@@ -86,13 +86,17 @@ def _headline(view: ClaimView, now: datetime) -> str:
         return f"{word} {clock(view.phase_since, now)}"
     if state is CardState.HIBERNATED:
         return f"{word} since {clock(view.phase_since, now)}"
-    return f"{word}, {workers_text(view)}"
+    return word if state is CardState.ENDING else f"{word}, {workers_text(view)}"
+
+
+def _at_work(view: ClaimView) -> tuple[LeaseView, ...]:
+    return () if view.phase in (Phase.ENDING, Phase.ENDED) else counted(view)
 
 
 def _detail(view: ClaimView) -> str:
     if view.phase in WAITING:
         return _why(view)
-    leases = counted(view)
+    leases = _at_work(view)
     return f"{shape(view)} on {hosts_text(leases)}" if leases else view.reason.rstrip(".")
 
 
@@ -123,7 +127,7 @@ def _warning(view: ClaimView, now: datetime) -> str:
 
 
 def _body(view: ClaimView) -> str:
-    leases = counted(view)
+    leases = _at_work(view)
     if not leases:
         return markup.element("p", markup.text(_why(view)), "margin:0")
     return markup.table((), [_row(lease) for lease in leases])
@@ -135,4 +139,4 @@ def _row(lease: LeaseView) -> tuple[str, ...]:
 
 def _foot(view: ClaimView, now: datetime) -> str:
     as_of = f"As of {clock(now, now)}"
-    return f"{workers_text(view).capitalize()} · {as_of}" if counted(view) else as_of
+    return f"{workers_text(view).capitalize()} · {as_of}" if _at_work(view) else as_of

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from distributed.core import Status
 from distributed.utils import NoOpAwaitable
 
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
@@ -130,6 +131,11 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
 
     def request(self) -> None:
         """Ask for the claim without waiting for it; blocking callers only."""
+        self._request()
+        # Nobody may ever wait for it: it has to be known from where it was asked for.
+        self.pool.background.loop.call_soon_threadsafe(self._opening.attach)
+
+    def _request(self) -> None:
         try:
             self._is_requested(self.pool.background.run(lambda _say: self._opening.request()))
         except BaseException:
@@ -150,7 +156,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         run = self.pool.background.run
         try:
-            self.request()
+            self._request()
             opened = run(lambda say: self._opening.wait(say, limit_s), self._voice.hear)
             self.sync(self._connect, opened)
             self._voice.wait_is_over(f"Claim {self.name} runs.")
@@ -313,6 +319,8 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         if self.status in _NOT_RUNNING:
             return
         self._lost = lost(self.name, reason)
+        over = {"phase": Phase.ENDING, "reason": reason, "warning": None}
+        self._opening.view = self._opening.view_now.model_copy(update=over)
         # First of all: a connection that breaks meanwhile would cancel them without a reason.
         fail_results(self, self._lost)
         self.status = Status.closing

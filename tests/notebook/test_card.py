@@ -101,3 +101,12 @@ def test_shape_is_what_it_has_or_else_what_it_wants(
     assert shape(a_view(model="H100", workers={"min": 2, "max": 2})) == "2 × H100"
     mixed = [a_lease("a"), a_lease("b", model="NVIDIA L40S")]
     assert shape(a_view(leases=mixed)) == "1 × A100, 1 × L40S"
+
+
+def test_claim_that_ends_says_why_and_no_more(a_view: View, a_lease: Callable[..., object]) -> None:
+    """Its workers are nobody's any more."""
+    view = a_view(phase="ending", reason="Its scheduler was lost.", leases=[a_lease("gpu-1")])
+    assert card_text(view, NOW) == (
+        "gpupool claim mine: ending\nIts scheduler was lost · as of 14:16"
+    )
+    assert "gpu-1" not in card_html(view, NOW)

@@ -46,6 +46,7 @@ def test_result_that_was_waited_for_raises_the_reason(pool: Pool) -> None:
             future.result(timeout=WITHIN_S)
     _wait_until_closed(cluster)
     assert "lost" in repr(cluster)
+    assert "by an admin" in cluster._repr_html_()
 
 
 def test_results_of_a_killed_scheduler_raise_the_reason(pool: Pool) -> None:
