@@ -1,4 +1,4 @@
-"""Writes the reference pages from the code: configuration.md, api.md and cli.md.
+"""Writes the reference pages from the code: configuration.md, api.md, cli.md and magics.md.
 
     python docs/generate.py [FOLDER]
 
@@ -22,6 +22,8 @@ from jupyter_gpupool.agent.app import AgentApp
 from jupyter_gpupool.cli.root import root
 from jupyter_gpupool.manager.api.application import make_application
 from jupyter_gpupool.manager.app import ManagerApp
+from jupyter_gpupool.notebook.magics.cell_command import cell_command
+from jupyter_gpupool.notebook.magics.commands import commands
 from jupyter_gpupool.protocol.api import API
 from jupyter_gpupool.server.app import GpuPoolExtension
 
@@ -34,6 +36,23 @@ or on the command line, such as `--ManagerApp.port=7866`; some have a short opti
 _API = f"""\
 A bearer token in `Authorization`; rights, idempotency and errors stand in
 [architecture.md](architecture.md). The schema of every body is in `{API}/openapi.json`."""
+
+_MAGICS = """\
+Every kernel has them whose Python has jupyter_gpupool: IPython loads them from
+`etc/ipython/ipython_config.json` of that installation, and your own configuration stays as it is.
+Where another tool has taken that file's place, `%load_ext jupyter_gpupool` does the same.
+
+    %gpupool claim 2 --model A100        # a Dask cluster and its client: cluster, client
+    seen = %gpupool status               # what is shown can be taken instead
+
+A mistake is one line, and fails the cell. Tab completes verbs, options, models, environments and
+names of claims.
+
+A cell that begins with `%%gpupool` runs on a worker, with the variables that earlier such cells of
+the same notebook left there; they outlive a restart of the kernel as long as the claim lives. Plain
+Python only: no magics, no `!`. What its threads, its subprocesses and C code print is in
+`%gpupool log`. An interrupt raises KeyboardInterrupt in it, also while it sleeps; within a call of
+C that takes long, it comes when that returns, and a second interrupt starts the worker anew."""
 
 
 def configuration() -> str:
@@ -69,9 +88,14 @@ def api() -> str:
 def cli() -> str:
     """Every command with its own help."""
     parts = ["# Command line", _NOTE, inspect.cleandoc(root.help or "")]
-    for name, command in _commands(root, "jupyter gpupool"):
-        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
-        parts += ["", f"## {name}", "", "```", command.get_help(context), "```"]
+    parts += _helps(_commands(root, "jupyter gpupool"))
+    return "\n".join(parts) + "\n"
+
+
+def magics() -> str:
+    """What a cell may begin with, each with its own help."""
+    parts = ["# Magics", _NOTE, _MAGICS]
+    parts += _helps([*_commands(commands, "%gpupool"), ("%%gpupool", cell_command)])
     return "\n".join(parts) + "\n"
 
 
@@ -79,6 +103,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "api.md": api,
     "cli.md": cli,
+    "magics.md": magics,
 }
 
 
@@ -86,6 +111,12 @@ def main(folder: Path) -> None:
     """Write all pages."""
     for name, page in PAGES.items():
         (folder / name).write_text(page())
+
+
+def _helps(named: Iterable[tuple[str, click.Command]]) -> Iterator[str]:
+    for name, command in named:
+        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+        yield from ("", f"## {name}", "", "```", command.get_help(context), "```")
 
 
 def _own_traits(app: type[Application]) -> Mapping[str, TraitType[Any, Any]]:

@@ -30,7 +30,7 @@ def written(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "api.md", "cli.md"])
+@pytest.mark.parametrize("name", ["configuration.md", "api.md", "cli.md", "magics.md"])
 def test_a_reference_page_is_what_the_code_says(name, written):
     """A changed setting, route or command changes its page: run `make docs`."""
     assert (DOCS / name).read_text() == (written / name).read_text()
@@ -38,7 +38,7 @@ def test_a_reference_page_is_what_the_code_says(name, written):
 
 def test_no_reference_page_is_forgotten(generate):
     """Each page that can be written is checked above."""
-    assert set(generate.PAGES) == {"configuration.md", "api.md", "cli.md"}
+    assert set(generate.PAGES) == {"configuration.md", "api.md", "cli.md", "magics.md"}
 
 
 def test_every_route_is_in_the_architectures_table(generate):

@@ -136,3 +136,11 @@ def test_large_variable_goes_there_and_back(claimed: "Notebook") -> None:
     claimed.run("big = bytes(20_000_000)")
     ran = claimed.run("%%gpupool --in big --out copy\ncopy = big + b'1'")
     assert (ran.err, len(claimed["copy"])) == ("", 20_000_001)
+
+
+def test_cell_that_was_called_off_never_runs(claimed: "Notebook") -> None:
+    """Although its worker was busy then, and becomes free later."""
+    claimed.run("import time\nbusy = client.submit(time.sleep, 2)")
+    ran = claimed.run("%%gpupool --timeout 0.3s\nhas_run = True")
+    assert "The cell took longer than its --timeout and was stopped." in ran.err
+    assert repr(claimed.run("%%gpupool\n'has_run' in globals()").value) == "False"

@@ -203,3 +203,12 @@ def test_interrupt_while_a_claim_waits_gives_it_up(kernel: Kernel) -> None:
     shown, _ = kernel.interrupted("%gpupool claim 60 --name toomany", begun="toomany")
     assert shown.text("error", "ename") == "KeyboardInterrupt"
     assert "toomany" not in kernel.run("%gpupool ls").text("display_data", "data")
+
+
+def test_restarted_kernel_finds_its_variables_on_the_worker(kernel: Kernel) -> None:
+    """The claim lives on, and so does what its cells left there."""
+    kernel.run("%%gpupool\nkept = 6")
+    kernel.manager.restart_kernel()
+    kernel.client.wait_for_ready(timeout=60)
+    kernel.run("%gpupool attach there")
+    assert "'6'" in kernel.run("%%gpupool\nkept").text("execute_result", "data")
