@@ -11,7 +11,7 @@ from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.claim import claim
 from jupyter_gpupool.notebook.opening import StillWaiting
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.errors import ClaimLost
+from jupyter_gpupool.pool.errors import BadRequest, ClaimLost
 from jupyter_gpupool.protocol.api import ClaimView
 
 pytestmark = pytest.mark.e2e
@@ -48,8 +48,15 @@ def test_claim_that_came_too_late_says_why_it_waited(pool: Pool, timeout: float)
 def test_claim_that_never_ran_says_what_to_mend(pool: Pool) -> None:
     """Claiming the same again would not help."""
     with pytest.raises(ClaimLost, match="before it ran") as ended:
-        claim(1, pool=pool, quiet=True, environment="no-such-environment", timeout=60)
+        claim(1, pool=pool, quiet=True, pre_import="no_such_module", timeout=90)
     assert ended.value.hint == "Mend what it says, then claim again."
+
+
+def test_unknown_environment_is_refused_with_the_known_ones(pool: Pool) -> None:
+    """Nothing is waited for."""
+    with pytest.raises(BadRequest, match='named "no-such-environment"') as refused:
+        claim(1, pool=pool, environment="no-such-environment")
+    assert 'environment="default"' in refused.value.hint
 
 
 def test_wait_for_devices_in_use_may_be_worth_it(pool: Pool) -> None:
