@@ -44,19 +44,22 @@ def attach_and_bind(held: Held, name: str, names: Sequence[str]) -> Answer:
     return _bound(held, held.named(name) or attach(name), names)
 
 
-def client_of(cluster: ClaimCluster) -> Client:
-    """A client of a cluster: the one it has, or a new one."""
+def client_of(held: Held, cluster: ClaimCluster) -> Client:
+    """A client of a cluster, the one it has or a new one; it stays open as long as the cluster."""
+    client = _known_client(cluster) or Client(cluster)
+    held.keep_client(cluster, client)
+    return client
+
+
+def _known_client(cluster: ClaimCluster) -> Client | None:
     known: Sequence[Any] = tuple(Client._instances)  # noqa: SLF001 - there is no other list of them
-    for client in known:
-        if client.cluster is cluster and client.status == "running" and not client.asynchronous:
-            found: Client = client
-            return found
-    return Client(cluster)
+    fit = (client for client in known if client.cluster is cluster and not client.asynchronous)
+    return next((client for client in fit if client.status == "running"), None)
 
 
 def _bound(held: Held, cluster: ClaimCluster, names: Sequence[str]) -> Answer:
     try:
-        client = client_of(cluster)
+        client = client_of(held, cluster)
     except BaseException:
         cluster.close()
         raise

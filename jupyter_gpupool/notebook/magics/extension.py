@@ -42,4 +42,7 @@ def _offer_completion(shell: "InteractiveShell") -> None:
 
         return completions(context.text_until_cursor)
 
-    shell.Completer.custom_matchers.append(matcher)
+    # A second time for a user who loads us by hand as well.
+    matchers = shell.Completer.custom_matchers
+    others = [one for one in matchers if getattr(one, "matcher_identifier", "") != NAME]
+    shell.Completer.custom_matchers = [*others, matcher]

@@ -30,6 +30,7 @@ class Held:
     def __init__(self, shell: "InteractiveShell") -> None:
         self.shell = shell
         self._kept: list[ClaimCluster] = []
+        self._clients: dict[str, Client] = {}
         self.last_workers: dict[str, tuple[str, str]] = {}
         """By claim: the worker its last cell ran on, and where that listened."""
         self.ended_workers: set[str] = set()
@@ -38,6 +39,11 @@ class Held:
     def keep(self, cluster: "ClaimCluster") -> None:
         """Keep a claim until it is released or this Python ends."""
         self._kept = [*self._open(self._kept), cluster]
+
+    def keep_client(self, cluster: "ClaimCluster", client: "Client") -> None:
+        """Keep a client of a claim: one that nobody refers to would close."""
+        open_ones = {claim: one for claim, one in self._clients.items() if one.status == "running"}
+        self._clients = {**open_ones, cluster.claim_id: client}
 
     def bind(self, names: Sequence[str], cluster: "ClaimCluster", client: "Client") -> None:
         """Keep a claim, under these variables of the notebook."""

@@ -53,7 +53,9 @@ def place_of(held: Held, on: str | None, worker: str | None) -> Place:
     addresses = _addresses_soon(held, cluster)
     name = _last(held, cluster, addresses) if worker is None else chosen(sorted(addresses), worker)
     held.last_workers[cluster.claim_id] = name, addresses[name]
-    return Place(cluster=cluster, client=client_of(cluster), worker=name, address=addresses[name])
+    return Place(
+        cluster=cluster, client=client_of(held, cluster), worker=name, address=addresses[name]
+    )
 
 
 def _cluster(held: Held, on: str | None) -> ClaimCluster:

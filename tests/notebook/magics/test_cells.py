@@ -144,3 +144,10 @@ def test_cell_that_was_called_off_never_runs(claimed: "Notebook") -> None:
     ran = claimed.run("%%gpupool --timeout 0.3s\nhas_run = True")
     assert "The cell took longer than its --timeout and was stopped." in ran.err
     assert repr(claimed.run("%%gpupool\n'has_run' in globals()").value) == "False"
+
+
+def test_claim_made_in_python_is_held_as_well(notebook: "Notebook") -> None:
+    """By the variable that has it."""
+    notebook.run("import jupyter_gpupool as gpupool\nmade = gpupool.claim(1, quiet=True)")
+    assert repr(notebook.run("%%gpupool\n1").value) == "1"
+    assert notebook["made"].name in notebook.run("%gpupool release").out

@@ -48,6 +48,12 @@ def test_verbs_and_options_are_offered(completed: Completed, line: str, offered:
     assert completed(line) == offered
 
 
+def test_loading_it_again_changes_nothing(bare_notebook: "Notebook", completed: Completed) -> None:
+    """For a user whose own configuration names it as well."""
+    assert bare_notebook.run("%reload_ext jupyter_gpupool").err == ""
+    assert completed("%gpupool cl") == ["claim"]
+
+
 @pytest.mark.e2e
 def test_models_are_offered(notebook: "Notebook", completed: Completed) -> None:
     """Quoted, for they have blanks."""
