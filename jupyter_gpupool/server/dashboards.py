@@ -11,14 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import allow_unauthenticated, authorized
-from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import url_path_join
 from tornado.web import HTTPError, authenticated
 
 from jupyter_gpupool.pool.errors import PoolError
 
 from . import passing
-from .handlers import AUTH_RESOURCE, ROOT
+from .handlers import ROOT, OurHandler
 from .problems import told
 from .relaying import Relaying
 from .tickets import Tickets
@@ -30,10 +29,8 @@ _SANDBOX = "sandbox allow-scripts allow-popups allow-downloads"
 _FIRST_PAGE = "status"
 
 
-class DashboardHandler(JupyterHandler):
+class DashboardHandler(OurHandler):
     """What both have in common."""
-
-    auth_resource = AUTH_RESOURCE
 
     def initialize(self, upstreams: Upstreams, tickets: Tickets) -> None:
         """Take what the route table holds for us."""
@@ -54,11 +51,6 @@ class DashboardHandler(JupyterHandler):
             super().write_error(status, exc_info=(HTTPError, shown, None))
         else:
             super().write_error(status_code, **kwargs)
-
-    def log_exception(self, *exc_info: Any) -> None:
-        """Log what nobody foresaw; a PoolError is an answer."""
-        if not isinstance(exc_info[1], PoolError):
-            super().log_exception(*exc_info)
 
 
 class DashboardDoor(DashboardHandler):

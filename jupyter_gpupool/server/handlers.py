@@ -20,10 +20,19 @@ API = f"{ROOT}/api/v1"
 """The same as the manager's own; not imported, for that would load pydantic with the server."""
 
 
-class PoolHandler(JupyterHandler):
-    """A route of the pool: its errors are problems, as the manager's are."""
+class OurHandler(JupyterHandler):
+    """A handler of this extension: its PoolErrors are answers, and no faults to be logged."""
 
     auth_resource = AUTH_RESOURCE
+
+    def log_exception(self, *exc_info: Any) -> None:
+        """Log what nobody foresaw."""
+        if not isinstance(exc_info[1], PoolError):
+            super().log_exception(*exc_info)
+
+
+class PoolHandler(OurHandler):
+    """A route of the pool: its errors are problems, as the manager's are."""
 
     def initialize(self, pool: ServerPool) -> None:
         """Take what the route table holds for us."""
@@ -40,11 +49,6 @@ class PoolHandler(JupyterHandler):
         self.set_header("Content-Type", MEDIA)
         # Past APIHandler's own, which would call it plain JSON.
         JupyterHandler.finish(self, problem)
-
-    def log_exception(self, *exc_info: Any) -> None:
-        """Log what nobody foresaw; a PoolError is an answer."""
-        if not isinstance(exc_info[1], PoolError):
-            super().log_exception(*exc_info)
 
 
 class ApiHandler(PoolHandler, APIHandler):

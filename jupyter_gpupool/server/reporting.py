@@ -39,7 +39,8 @@ class Reporter:
         """Report until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _EVERY_S)
+                async with asyncio.timeout(_EVERY_S):
+                    await self._wake.wait()
             self._wake.clear()
             if watch.seen:
                 await self.report(watch)
