@@ -106,7 +106,8 @@ class Users:
             self._threads, self._look_up, os_user, self._rules
         )
         try:
-            identity = await asyncio.wait_for(asked, self._answers_within_s)
+            async with asyncio.timeout(self._answers_within_s):
+                identity = await asked
         except TimeoutError as error:
             raise Unavailable(
                 f"This host's user directory does not answer for {os_user!r}.",

@@ -83,7 +83,8 @@ class ZygoteProcess:
             Unavailable: If it died before, or took too long.
         """
         try:
-            return await asyncio.wait_for(asyncio.shield(self._warm), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.shield(self._warm)
         except TimeoutError:
             self.kill()
             raise self._unavailable(f"did not get warm within {deadline_s:.0f} s") from None
@@ -160,7 +161,8 @@ class ZygoteProcess:
     async def ended(self, deadline_s: float) -> None:
         """Wait until its process is gone, but no longer than that."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                await self._ended.wait()
 
     def _reap(self) -> None:
         if self._process.poll() is not None:

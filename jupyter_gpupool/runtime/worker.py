@@ -167,7 +167,8 @@ class _Process:
             await asyncio.wait([stop, finished], return_when=asyncio.FIRST_COMPLETED)
         if not worker.end_reason:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(worker.close(reason=self._stop_reason), _CLOSE_WITHIN_S)
+                async with asyncio.timeout(_CLOSE_WITHIN_S):
+                    await worker.close(reason=self._stop_reason)
         reason: str = worker.end_reason
         return reason
 

@@ -88,18 +88,21 @@ class Child:
         self.writer.write(b"".join(x if isinstance(x, bytes) else x.encode() for x in lines))
 
     async def hear(self):
-        line = await asyncio.wait_for(self.reader.readline(), DEADLINE_S)
+        async with asyncio.timeout(DEADLINE_S):
+            line = await self.reader.readline()
         return decode(line) if line else None
 
     async def ends(self) -> bool:
         """Whatever it hears before, its connection ends."""
         with contextlib.suppress(ConnectionResetError):
-            await asyncio.wait_for(self.reader.read(), DEADLINE_S)
+            async with asyncio.timeout(DEADLINE_S):
+                await self.reader.read()
         return True
 
     async def is_turned_away(self) -> bool:
         try:
-            return await asyncio.wait_for(self.reader.read(1), DEADLINE_S) == b""
+            async with asyncio.timeout(DEADLINE_S):
+                return await self.reader.read(1) == b""
         except ConnectionResetError:
             return True
 

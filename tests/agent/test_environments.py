@@ -75,7 +75,8 @@ class Host:
 
     async def until_ended(self) -> None:
         """Wait for a child's end."""
-        await asyncio.wait_for(self.ended.wait(), DEADLINE_S)
+        async with asyncio.timeout(DEADLINE_S):
+            await self.ended.wait()
 
     def report(self, name: str):
         """What the manager would be told of it."""

@@ -24,7 +24,8 @@ class Hearing:
         self.watch = ProcessWatch(self.told.put_nowait)
 
     async def next(self) -> Ended:
-        return await asyncio.wait_for(self.told.get(), 5)
+        async with asyncio.timeout(5):
+            return await self.told.get()
 
 
 @pytest.fixture

@@ -156,7 +156,8 @@ async def _gone(pid: int) -> None:
     descriptor = os.pidfd_open(pid)
     loop.add_reader(descriptor, ended.set)
     try:
-        await asyncio.wait_for(ended.wait(), DEADLINE_S)
+        async with asyncio.timeout(DEADLINE_S):
+            await ended.wait()
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)

@@ -168,7 +168,8 @@ async def test_manager_that_cuts_every_answer_is_given_up(address: PoolAddress) 
 
     http = Http(address, transport=httpx.MockTransport(cut))
     with pytest.raises(Unanswered, match="cut"):
-        await asyncio.wait_for(http.send("POST", "/claims", patience_s=PATIENCE_S), 10)
+        async with asyncio.timeout(10):
+            await http.send("POST", "/claims", patience_s=PATIENCE_S)
     await http.close()
 
 

@@ -71,7 +71,8 @@ async def test_awaited_result_raises_the_reason(pool: Pool) -> None:
         future = client.submit(time.sleep, 600)
         os.kill(await client.run_on_scheduler(os.getpid), signal.SIGKILL)
         with pytest.raises(ClaimLost, match="scheduler"):
-            await asyncio.wait_for(future.result(), WITHIN_S)
+            async with asyncio.timeout(WITHIN_S):
+                await future.result()
 
 
 def test_task_after_the_loss_raises_the_reason(pool: Pool) -> None:

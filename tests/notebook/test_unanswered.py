@@ -79,7 +79,8 @@ async def test_unanswered_request_is_given_back_once_it_is_answered(
     with pytest.raises(Unanswered):
         await _opening(slow).request()
     slow.answers.set()
-    await asyncio.wait_for(slow.released.wait(), WITHIN_S)
+    async with asyncio.timeout(WITHIN_S):
+        await slow.released.wait()
     assert len(set(slow.keys)) == 1
 
 
@@ -106,7 +107,8 @@ async def test_interrupted_request_is_given_back_however_late_its_answer(
         await request
     assert not slow.released.is_set()
     slow.answers.set()
-    await asyncio.wait_for(slow.released.wait(), WITHIN_S)
+    async with asyncio.timeout(WITHIN_S):
+        await slow.released.wait()
 
 
 @dataclass
