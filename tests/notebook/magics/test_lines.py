@@ -98,6 +98,15 @@ def test_explanation_tells_of_the_claim(claimed: "Notebook") -> None:
     assert "Claim mine: running" in claimed.run("%gpupool explain").out
 
 
+def test_log_has_what_no_cell_shows(claimed: "Notebook") -> None:
+    """Such as what C code prints; of one worker or of all."""
+    claimed.run("%%gpupool\nimport os\nos.write(1, b'from below\\n');")
+    assert "from below" in claimed.run("%gpupool log").out
+    one = claimed.run("%gpupool log mine --worker 0 --lines 5").out
+    assert "from below" in one
+    assert "scheduler" not in one
+
+
 def test_released_claim_is_closed(claimed: "Notebook") -> None:
     """Its cluster with it, and nothing is held any more."""
     cluster = claimed["cluster"]
