@@ -64,8 +64,8 @@ class RemoteCell:
             Unavailable: If its worker ended.
             ClaimLost: If its claim ended.
         """
-        self._submit(ins)
         try:
+            self._submit(ins)
             if self._is_done_within(limit_s):
                 return self._outcome()
             self._stop_late()
@@ -152,6 +152,8 @@ class RemoteCell:
 
     def _stop(self) -> Outcome:
         """Interrupt it and wait for its end; a second interrupt ends the worker instead."""
+        if self._future is None:
+            raise Interrupted
         self._ask_to_stop()
         if not self._heard:
             self._future.cancel()

@@ -131,6 +131,17 @@ def test_lost_worker_is_said_so(claimed: "Notebook") -> None:
     assert repr(claimed.run("%%gpupool\n1").value) == "1"
 
 
+def test_claim_that_ends_ends_the_cell(claimed: "Notebook") -> None:
+    """In one line that says so."""
+    claimed.run(
+        "import threading\nimport jupyter_gpupool as gpupool\n"
+        "threading.Timer(0.5, gpupool.release, ['mine']).start()"
+    )
+    ran = claimed.run("%%gpupool\nimport time\ntime.sleep(600)")
+    assert type(ran.error).__name__ == "UsageError"
+    assert "Traceback" not in ran.err + ran.out
+
+
 def test_large_variable_goes_there_and_back(claimed: "Notebook") -> None:
     """Without a warning of Dask's."""
     claimed.run("big = bytes(20_000_000)")
