@@ -46,9 +46,18 @@ def free_devices(view: View) -> dict[HostId, tuple[Device, ...]]:
 def standing_of(
     view: View, host_id: HostId
 ) -> tuple[tuple[Device, ...], Mapping[DeviceUuid, Obstacle]]:
-    """What is free on a host and what keeps the rest: a pass decides and tells by nothing else."""
-    free, host = free_devices(view).get(host_id, ()), view.hosts.get(host_id)
-    return free, {} if host is None else _obstacles(view, host, free)
+    """What is free on a host and what keeps the rest: a pass decides and tells by nothing else.
+
+    Looks at this host alone, for every report asks.
+    """
+    host = view.hosts.get(host_id)
+    if host is None:
+        return (), {}
+    leased = {lease.device for lease in view.leases_on(host_id)}
+    is_there = host.phase is HostPhase.CONNECTED
+    offered = _offered(view, host) if is_there else ()
+    free = tuple(device for device in offered if device.uuid not in leased)
+    return free, _obstacles(view, host, free)
 
 
 def build(view: View, monotonic_s: float) -> Snapshot:
@@ -97,7 +106,7 @@ def seen_hosts(view: View) -> Iterator[HostView]:
             durable=DURABLE in host.labels,
             schedulers=schedulers[host_id],
             free=tuple(map(_free, free)),
-            capacity=tuple(_free(device) for device in host.devices if not _is_lost(host, device)),
+            capacity=tuple(map(_free, _not_lost(host))),
             can_start=_can_start(view, host_id),
             obstacles=_obstacles(view, host, free),
         )
@@ -126,9 +135,9 @@ def _obstacle(state: DeviceState) -> Obstacle:
     return Obstacle.FREEING
 
 
-def _is_lost(host: Host, device: Device) -> bool:
-    states: dict[DeviceUuid, Health] = {uuid: state.health for uuid, state in host.states}
-    return states.get(device.uuid) is Health.LOST
+def _not_lost(host: Host) -> Iterator[Device]:
+    lost = {uuid for uuid, state in host.states if state.health is Health.LOST}
+    return (device for device in host.devices if device.uuid not in lost)
 
 
 def _free(device: Device) -> FreeDevice:

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from jupyter_gpupool.manager.service.snapshot import build
+from jupyter_gpupool.manager.service.snapshot import build, free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.host import HostPhase
@@ -121,6 +121,13 @@ class Life(RuleBasedStateMachine):
     def no_device_is_leased_twice(self):
         devices = [lease.device for lease in self.pool.service.books.leases.values()]
         assert len(devices) == len(set(devices))
+
+    @invariant()
+    def a_host_by_itself_stands_as_a_pass_sees_it(self):
+        books = self.pool.service.books
+        free = free_devices(books)
+        for host_id in books.hosts:
+            assert standing_of(books, host_id)[0] == free.get(host_id, ())
 
     @invariant()
     def no_device_is_granted_under_a_process(self):
