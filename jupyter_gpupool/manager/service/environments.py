@@ -7,6 +7,7 @@ Everything is judged by what the hosts last reported; what is not known speaks a
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from jupyter_gpupool.pool.agreement import disagreement
 from jupyter_gpupool.pool.errors import BadRequest, Conflict
@@ -49,9 +50,8 @@ class Barred:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a claim asks of a host's environments.
+class Wish(NamedTuple):
+    """What a claim asks of a host's environments; a plain tuple, for thousands may wait.
 
     Attributes:
         environment: Its name; "" is each host's default.
@@ -67,29 +67,29 @@ class Barring:
 
     def __init__(self, view: Books | UnitOfWork) -> None:
         self._reports = dict(view.reports.items())
-        self._known: dict[tuple[str, Pairs, HostId | None], Barred] = {}
+        self._known: dict[Wish, Barred] = {}
 
     def of(self, record: ClaimRecord) -> Barred:
         """Where this claim cannot run."""
-        request, place = record.claim.request, record.claim.scheduler
-        host_id = None if place is None else place.host_id
-        # A plain tuple, for thousands may wait.
-        key = (request.environment, request.kernel_versions, host_id)
-        if key not in self._known:
-            self._known[key] = self._judge(self._wish(request, host_id))
-        return self._known[key]
+        wish = self._wish(record)
+        if wish not in self._known:
+            self._known[wish] = self._judge(wish)
+        return self._known[wish]
 
-    def _wish(self, request: ClaimRequest, host_id: HostId | None) -> Wish:
-        wish = wish_of(request)
-        report = None if host_id is None else self._reports.get(host_id)
+    def _wish(self, record: ClaimRecord) -> Wish:
+        wish, place = wish_of(record.claim.request), record.claim.scheduler
+        report = None if place is None else self._reports.get(place.host_id)
         found = None if report is None else environment_of(report, wish.environment)
+        if found is None:
+            return wish
         # Its workers have to understand the scheduler that is there, and so each other.
-        there = () if found is None else (tuple(found.versions.items()),)
-        return Wish(wish.environment, (*wish.partners, *there))
+        return Wish(wish.environment, (*wish.partners, tuple(found.versions.items())))
 
     def _judge(self, wish: Wish) -> Barred:
         found = {i: a for i, r in self._reports.items() if (a := against(r, wish)) is not None}
-        worst = max(found.values(), key=lambda a: a.objection, default=None)
+        # What a host without devices lacks is no reason for which workers would not start.
+        reasons = [a for i, a in found.items() if self._reports[i].devices]
+        worst = max(reasons, key=lambda a: a.objection, default=None)
         return Barred(frozenset(found), "" if worst is None else worst.sentence)
 
 
@@ -111,13 +111,16 @@ def check_environment(unit: UnitOfWork, request: ClaimRequest) -> None:
             field="used_from",
             hint="Say where it is with used_from.interpreter, or name another environment.",
         )
-    wish = wish_of(request)
-    reports = [report for report in unit.reports.values() if report.devices]
-    found = [against(report, wish) for report in reports]
-    objections = [each for each in found if each is not None]
-    if objections and len(objections) == len(found):
+    wish, objections = wish_of(request), list[Against]()
+    for report in _with_devices(unit):
+        found = against(report, wish)
+        if found is None:
+            # One is enough, and there may be a thousand.
+            return
+        objections.append(found)
+    if objections:
         worst = max(objections, key=lambda each: each.objection)
-        raise _refusal(worst, _others(request, reports))
+        raise _refusal(worst, wish, _others(request, list(_with_devices(unit))))
 
 
 def against(report: HostReport, wish: Wish) -> Against | None:
@@ -125,7 +128,7 @@ def against(report: HostReport, wish: Wish) -> Against | None:
     if wish.environment == OWN_ENVIRONMENT:
         return None if report.kernel_environments else _not_allowed(report)
     if report.environments and wish.environment not in ("", *report.environments):
-        sentence = f'No host has a Python environment named "{wish.environment}".'
+        sentence = f'{report.name} has no Python environment named "{wish.environment}".'
         return Against(Objection.UNKNOWN, sentence)
     found = environment_of(report, wish.environment)
     if found is None:
@@ -140,6 +143,10 @@ def environment_of(report: HostReport, name: str) -> EnvironmentReport | None:
     """What a host says of an environment, "" being its default; None if it says nothing."""
     wanted = name or next(iter(report.environments), "")
     return next((each for each in report.environment_reports if each.name == wanted), None)
+
+
+def _with_devices(unit: UnitOfWork) -> Iterator[HostReport]:
+    return (report for report in unit.reports.values() if report.devices)
 
 
 def _not_allowed(report: HostReport) -> Against:
@@ -176,12 +183,13 @@ def _offers(report: HostReport, request: ClaimRequest) -> Iterator[str]:
         yield OWN_ENVIRONMENT
 
 
-def _refusal(against: Against, others: list[str]) -> BadRequest | Conflict:
+def _refusal(against: Against, wish: Wish, others: list[str]) -> BadRequest | Conflict:
     names = " or ".join(f'environment="{name}"' for name in others)
     ways = [f"choose {names}"] if names else []
     ways += [against.remedy] if against.remedy else []
     way_out = ", or ".join(ways)
     hint = f"{way_out[:1].upper()}{way_out[1:]}." if way_out else ""
     if against.objection is Objection.UNKNOWN:
-        return BadRequest(against.sentence, field="environment", hint=hint)
+        sentence = f'No host has a Python environment named "{wish.environment}".'
+        return BadRequest(sentence, field="environment", hint=hint)
     return Conflict(against.sentence, hint=hint)

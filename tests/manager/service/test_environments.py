@@ -61,6 +61,25 @@ async def test_unknown_environment_is_refused_with_the_names_there_are(pool, off
     assert 'environment="rapids"' in told.value.hint
 
 
+async def test_claim_too_large_for_who_has_its_environment_is_told_who_lacks_it(pool, offering):
+    """Some have it, so it would be wrong to say that nobody does."""
+    await offering("a", environment(), environment("rapids"))
+    await offering("b", environment())
+    claim = await pool.claim(3, environment="rapids")
+    wait = pool.service.waits.of(claim.id)
+    assert wait.never
+    assert 'b has no Python environment named "rapids".' in wait.reason
+    assert "No host" not in wait.reason
+
+
+async def test_what_a_host_without_devices_lacks_is_no_reason_to_wait(pool, offering):
+    """No worker would run there in any case."""
+    await offering("a", environment(), environment("rapids"))
+    await offering("d", environment(), devices=0)
+    claim = await pool.claim(3, environment="rapids")
+    assert "d has no" not in pool.service.waits.of(claim.id).reason
+
+
 async def test_broken_environment_is_refused_with_what_it_lacks(pool, offering):
     """Its user learns whom to tell what."""
     await offering("a", environment(), environment("bare", problem="it lacks dask_cuda"))
