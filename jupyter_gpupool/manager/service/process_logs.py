@@ -5,7 +5,7 @@ Called by the API. Nobody waits for long: what a host does not answer in time is
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gpupool.manager.auth.caller import no_such
@@ -17,6 +17,7 @@ from jupyter_gpupool.protocol.using import ProcessLog
 
 from .books import Books
 from .links import Links
+from .questions import Logs
 
 SCHEDULER = "scheduler"
 ANSWER_WITHIN_S = 5.0
@@ -62,26 +63,32 @@ async def fetch_logs(
     for one in wanted:
         for host_id in one.hosts:
             asked[host_id].append(one.process)
+    found = {host_id: links.find(host_id) for host_id in asked}
     answers = {
-        host_id: answer
-        for host_id, processes in asked.items()
-        if (link := links.find(host_id)) is not None
-        and (answer := link.ask(claim.id, processes, lines))
+        host_id: link.ask(claim.id, asked[host_id], lines)
+        for host_id, link in found.items()
+        if link is not None
     }
-    if answers:
-        await asyncio.wait(answers.values(), timeout=ANSWER_WITHIN_S)
+    await _await(answers.values())
     heard = {host_id: _logs(answer) for host_id, answer in answers.items()}
     return tuple(_log(one, heard, books) for one in wanted)
 
 
-def _logs(answer: "asyncio.Future[Sequence[ProcessLog]]") -> Sequence[ProcessLog] | None:
-    # Cancelling what is still open takes it off the link's list.
-    return None if answer.cancel() or answer.cancelled() else answer.result()
+async def _await(answers: Collection[asyncio.Future[Logs]]) -> None:
+    try:
+        if answers:
+            await asyncio.wait(answers, timeout=ANSWER_WITHIN_S)
+    finally:
+        for answer in answers:
+            # Takes what is still open off the link's list.
+            answer.cancel()
 
 
-def _log(
-    one: Wanted, heard: Mapping[HostId, Sequence[ProcessLog] | None], books: Books
-) -> ProcessLog:
+def _logs(answer: asyncio.Future[Logs]) -> Logs | None:
+    return None if answer.cancelled() else answer.result()
+
+
+def _log(one: Wanted, heard: Mapping[HostId, Logs | None], books: Books) -> ProcessLog:
     for host_id in one.hosts:
         for log in heard.get(host_id) or ():
             if log.process == one.process:

@@ -4,7 +4,6 @@ Beside the level-triggered messages: an answer that does not come changes nothin
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 
 from jupyter_gpupool.pool.ids import ClaimId
@@ -12,6 +11,8 @@ from jupyter_gpupool.protocol.link import LogAnswer, LogQuery
 from jupyter_gpupool.protocol.using import ProcessLog
 
 Logs = Sequence[ProcessLog]
+_MOST_OPEN = 32
+"""Each may be answered with a megabyte, and whoever asks may ask for ever."""
 
 
 class Questions:
@@ -19,24 +20,35 @@ class Questions:
 
     def __init__(self) -> None:
         self._last_id = 0
-        self._unsent: deque[LogQuery] = deque()
+        self._unsent: dict[int, LogQuery] = {}
         self._waiting: dict[int, asyncio.Future[Logs]] = {}
 
     def ask(self, claim_id: ClaimId, processes: Sequence[str], lines: int) -> asyncio.Future[Logs]:
-        """Ask; the answer is cancelled if the link goes, and whoever asked may cancel it too."""
+        """Ask; the answer is cancelled if the link goes or too much is asked already.
+
+        Whoever asked may cancel it too; a question that was not sent by then never is.
+        """
         self._last_id += 1
         query = LogQuery(
             id=self._last_id, claim_id=claim_id, processes=tuple(processes), lines=lines
         )
         answer: asyncio.Future[Logs] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: self._waiting.pop(query.id, None))
+        if len(self._waiting) >= _MOST_OPEN:
+            answer.cancel()
+            return answer
+        answer.add_done_callback(lambda _: self._drop(query.id))
         self._waiting[query.id] = answer
-        self._unsent.append(query)
+        self._unsent[query.id] = query
         return answer
+
+    def _drop(self, question: int) -> None:
+        self._waiting.pop(question, None)
+        self._unsent.pop(question, None)
 
     def next_unsent(self) -> LogQuery | None:
         """The oldest question that was not sent yet; from now on it counts as sent."""
-        return self._unsent.popleft() if self._unsent else None
+        oldest = next(iter(self._unsent), None)
+        return None if oldest is None else self._unsent.pop(oldest)
 
     def take(self, answer: LogAnswer) -> None:
         """Hand an answer to whoever asked; one that nobody waits for is dropped."""

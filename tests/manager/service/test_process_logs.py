@@ -126,6 +126,27 @@ async def test_scheduler_is_found_on_whichever_host_kept_it(a_claim, host):
     assert (log.host, log.lines) == ("b", ("up",))
 
 
+async def test_question_that_nobody_waits_for_any_more_is_not_asked(a_claim, host):
+    """Whoever asked may have gone, while the agent was slow to listen."""
+    links = host("a")
+    asking = asyncio.create_task(fetch_logs(a_claim, [SCHEDULER], 10, links, Books()))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    await asyncio.sleep(0)
+    assert links.find("a").questions.next_unsent() is None
+
+
+async def test_agent_is_asked_only_so_much_at_a_time(a_claim, host):
+    """Each answer may be large; who comes too much is told at once that there is none."""
+    questions = host("a").find("a").questions
+    answers = [questions.ask(a_claim.id, ["scheduler"], 1) for _ in range(100)]
+    assert 0 < sum(not answer.cancelled() for answer in answers) < 100
+    answers[0].cancel()
+    await asyncio.sleep(0)
+    assert not questions.ask(a_claim.id, ["scheduler"], 1).cancelled()
+
+
 @pytest.fixture
 async def a_claim(pool):
     """Any claim."""
