@@ -135,8 +135,9 @@ def _lock_within(descriptor: int, path: Path, within_s: float) -> None:
 class EmbeddedPool:
     """A private embedded pool in a folder of its own, gone with all it started on exit.
 
-    For the demo and for tests; claims made in it end with it. Devices that it simulates are its
-    own, while simulated ones are otherwise shared by all pools of a machine, as real ones are.
+    It is gone as well when the process that made it is killed. For the demo and for tests; claims
+    made in it end with it. Devices that it simulates are its own, while simulated ones are
+    otherwise shared by all pools of a machine, as real ones are.
 
     Attributes:
         address: Where its manager is, once started.
@@ -147,7 +148,7 @@ class EmbeddedPool:
         folders = (f"--state={folder / 'state'}", f"--agent-state={folder / 'agent'}")
         self._plan = EmbeddedPlan(
             runtime_file=folder / "run" / "gpupool.json",
-            options=(*folders, "--stop-all-on-exit", *options),
+            options=(*folders, "--stop-all-on-exit", f"--ends-with={os.getpid()}", *options),
             config_folder=folder / "config",
         )
         self.address: PoolAddress | None = None

@@ -141,6 +141,13 @@ class ManagerApp(Application):
         help="On SIGTERM an embedded manager ends all claims and its agent first, for up to 20"
         " seconds. Default: false, what runs lives on.",
     ).tag(config=True)
+    ends_with = Int(
+        allow_none=True,
+        default_value=None,
+        min=1,
+        help="Number of the process that an embedded manager belongs to: when that has ended, even"
+        " by a kill, it acts as on SIGTERM. Default: None, it outlives whoever started it.",
+    ).tag(config=True)
     idle_exit_after_s = Float(
         _EMBEDDED_IDLE_S,
         min=0.0,
@@ -158,6 +165,7 @@ class ManagerApp(Application):
         "runtime-file": "ManagerApp.runtime_file",
         "agent-state": "ManagerApp.agent_state_folder",
         "simulated": "ManagerApp.simulated",
+        "ends-with": "ManagerApp.ends_with",
         "idle-exit-after": "ManagerApp.idle_exit_after_s",
         "log-level": "Application.log_level",
     }
@@ -255,6 +263,7 @@ class ManagerApp(Application):
             agent_state=Path(self.agent_state_folder or state.parent / "agent"),
             simulated=self.simulated,
             stop_all_on_exit=self.stop_all_on_exit,
+            ends_with=self.ends_with,
         )
 
 

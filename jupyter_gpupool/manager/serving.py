@@ -32,6 +32,7 @@ from .local_agent import AgentCommand, LocalAgent
 from .metrics import Metrics
 from .open_files import Limit, raise_limit
 from .own_tokens import ensure_token
+from .owner import watched
 from .private_files import read_private, write_private
 from .runtime_file import remove_runtime_file, write_runtime_file
 from .service.claims import end_everything
@@ -56,12 +57,14 @@ class Embedded:
         agent_state: State folder of the agent it keeps.
         simulated: How many simulated devices the agent has; None lets it look for real ones.
         stop_all_on_exit: End all claims before ending.
+        ends_with: The process whose end ends it too; None is nobody's.
     """
 
     runtime_file: Path
     agent_state: Path
     simulated: int | None = None
     stop_all_on_exit: bool = False
+    ends_with: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,8 @@ async def serve(serving: Serving) -> None:
         if serving.embedded is not None:
             local = _embedded(serving, serving.embedded, parts, server, files)
             await stack.enter_async_context(local)
+            if serving.embedded.ends_with is not None:
+                stack.enter_context(watched(serving.embedded.ends_with, stop.set))
         _LOG.info("Listening on %s", server.url)
         _tame_collector()
         await _until_end(stop, serving, parts, {"timer": timer.failed(), "HTTP": server.ended()})

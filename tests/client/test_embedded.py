@@ -29,6 +29,17 @@ from jupyter_gpupool.client.manager_process import EmbeddedPlan
 plan = EmbeddedPlan(runtime_file=Path(sys.argv[1]), options=tuple(sys.argv[2:]))
 print(find_or_start(plan).manager_pid)
 """
+_PRIVATE_POOL = """
+import sys, httpx
+from pathlib import Path
+from jupyter_gpupool.client.embedded import EmbeddedPool
+address = EmbeddedPool(Path(sys.argv[1]), options=("--simulated=1",)).start()
+headers = {"Authorization": f"Bearer {address.token}"}
+claim = {"workers": {"min": 60, "max": 60}}
+httpx.post(f"{address.url}/api/v1/claims", headers=headers, json=claim).raise_for_status()
+print(address.manager_pid, flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -130,3 +141,19 @@ def test_private_pool_ends_with_its_context(tmp_path: Path) -> None:
         assert is_alive(pid)
     assert not is_alive(pid)
     assert not (tmp_path / "run" / "gpupool.json").exists()
+
+
+def test_private_pool_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    """Nobody is left to leave the context, and a claim that waits would hold the pool for ever."""
+    words = ("-c", _PRIVATE_POOL, str(tmp_path))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, *words], **pipes) as owner:
+        assert owner.stdout is not None
+        manager = psutil.Process(int(owner.stdout.readline()))
+        owner.kill()
+    manager.wait(30)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if _names(p, tmp_path)]
+
+
+def _names(process: psutil.Process, folder: Path) -> bool:
+    return any(str(folder) in word for word in process.info["cmdline"] or [])
