@@ -3,8 +3,9 @@
 Called by `starting`. A `Launch` holds secrets: it goes to the zygote in a memory file.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from jupyter_gpupool.pool.dask_cuda import DaskCudaOptions
 from jupyter_gpupool.pool.device import Device
 from jupyter_gpupool.pool.request import WorkerOptions
 from jupyter_gpupool.protocol.launch import Launch, SchedulerLaunch, Tls, WorkerLaunch
@@ -73,22 +74,12 @@ def _tls(credentials: TlsCredentials) -> Tls:
 
 
 def _worker(device: Device, options: WorkerOptions, terms: HostTerms) -> WorkerLaunch:
+    of_dask_cuda = {each.name: getattr(options, each.name) for each in fields(DaskCudaOptions)}
     return WorkerLaunch(
         device=device.uuid,
         simulated=device.simulated,
         device_memory_bytes=device.memory_bytes,
-        nthreads=options.nthreads,
         memory_limit_bytes=memory_limit_bytes(options, terms),
-        device_memory_limit=options.device_memory_limit,
         cpu_affinity=device.cpu_affinity,
-        rmm_pool_size=options.rmm_pool_size,
-        rmm_maximum_pool_size=options.rmm_maximum_pool_size,
-        rmm_managed_memory=options.rmm_managed_memory,
-        rmm_async=options.rmm_async,
-        rmm_release_threshold=options.rmm_release_threshold,
-        rmm_track_allocations=options.rmm_track_allocations,
-        rmm_allocator_external_lib_list=options.rmm_allocator_external_lib_list,
-        enable_cudf_spill=options.enable_cudf_spill,
-        cudf_spill_stats=options.cudf_spill_stats,
-        pre_import=options.pre_import,
+        **of_dask_cuda,
     )

@@ -67,6 +67,11 @@ def disagreement(kernel: Versions, environment: Versions) -> Disagreement | None
     return None
 
 
+def that_matter(versions: Versions) -> tuple[tuple[str, str], ...]:
+    """Of these, the ones that can keep anybody from understanding, in one order whoever tells."""
+    return tuple((package, versions[package]) for package in _RULES if package in versions)
+
+
 _Pair = tuple[int, int]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from .dask_cuda import DaskCudaOptions
 from .errors import BadRequest
 from .units import parse_bytes
 
@@ -78,30 +79,15 @@ class WorkerBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """What dask-cuda is told for each worker of a claim; None leaves dask-cuda's own default.
+class WorkerOptions(DaskCudaOptions):
+    """How each worker of a claim is started.
 
     Attributes:
-        nthreads: Threads that run tasks in each worker.
         memory_limit_bytes: Host memory a worker; None is the host's share per device.
-        device_memory_limit: As dask-cuda takes it: bytes, "0.8" of the device, "default".
-        pre_import: Modules each worker imports before its first task.
         protocol: "tls" or, where distributed-ucxx is installed, "ucxx".
     """
 
-    nthreads: int = 1
     memory_limit_bytes: int | None = None
-    device_memory_limit: str = "default"
-    rmm_pool_size: str | None = None
-    rmm_maximum_pool_size: str | None = None
-    rmm_managed_memory: bool = False
-    rmm_async: bool = False
-    rmm_release_threshold: str | None = None
-    rmm_track_allocations: bool = False
-    rmm_allocator_external_lib_list: tuple[str, ...] = ()
-    enable_cudf_spill: bool = False
-    cudf_spill_stats: int = 0
-    pre_import: tuple[str, ...] = ()
     protocol: str = "tls"
 
     def __post_init__(self) -> None:

@@ -3,12 +3,14 @@
 Paths and rights stand in docs/architecture.md; errors are `Problem`s (RFC 9457).
 """
 
+from dataclasses import fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
+from jupyter_gpupool.pool.agreement import that_matter
 from jupyter_gpupool.pool.claim import Phase, StoryLine, Warning_
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import Device, DeviceProcess, Health
@@ -17,12 +19,7 @@ from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import LeasePhase
-from jupyter_gpupool.pool.request import (
-    ClaimRequest,
-    Priority,
-    WorkerBounds,
-    WorkerOptions,
-)
+from jupyter_gpupool.pool.request import ClaimRequest, Priority, WorkerBounds, WorkerOptions
 from jupyter_gpupool.pool.units import parse_bytes
 
 from .bodies import PRINTABLE, Body, View, Words
@@ -91,7 +88,8 @@ class ClaimBody(Body):
                 field="env",
                 hint=f"Keep them within {_MOST_ENV} characters; put more into a file.",
             )
-        options = {name: getattr(self, name) for name in _OPTION_FIELDS}
+        same = {each.name for each in fields(WorkerOptions)} & type(self).model_fields.keys()
+        options = {name: getattr(self, name) for name in same}
         kernel = self.used_from or UsedFrom()
         return ClaimRequest(
             workers=WorkerBounds(self.workers.min, self.workers.max),
@@ -106,7 +104,7 @@ class ClaimBody(Body):
             deadline=self.deadline,
             near=self.near,
             env=self.env,
-            kernel_versions=tuple(sorted(kernel.versions.items())),
+            kernel_versions=that_matter(kernel.versions),
             kernel_interpreter=kernel.interpreter,
             options=WorkerOptions(
                 memory_limit_bytes=parse_bytes(self.memory, field="memory")
@@ -115,23 +113,6 @@ class ClaimBody(Body):
                 **options,
             ),
         )
-
-
-_OPTION_FIELDS = (
-    "nthreads",
-    "device_memory_limit",
-    "rmm_pool_size",
-    "rmm_maximum_pool_size",
-    "rmm_managed_memory",
-    "rmm_async",
-    "rmm_release_threshold",
-    "rmm_track_allocations",
-    "rmm_allocator_external_lib_list",
-    "enable_cudf_spill",
-    "cudf_spill_stats",
-    "pre_import",
-    "protocol",
-)
 
 
 class ScaleBody(Body):

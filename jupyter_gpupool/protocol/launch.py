@@ -1,6 +1,6 @@
 """How an agent has a process forked, and what that process and the agent then say to each other.
 
-Standard library only: `runtime` reads this inside any Python environment.
+Standard library only, as is `pool.dask_cuda`: `runtime` reads both inside any Python environment.
 
 Three conversations, each of JSON lines:
 
@@ -18,6 +18,8 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
+
+from jupyter_gpupool.pool.dask_cuda import DaskCudaOptions
 
 
 class Role(StrEnum):
@@ -93,7 +95,7 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerLaunch:
+class WorkerLaunch(DaskCudaOptions):
     """What a worker has to know.
 
     Attributes:
@@ -106,20 +108,8 @@ class WorkerLaunch:
     device: str
     simulated: bool
     device_memory_bytes: int
-    nthreads: int
     memory_limit_bytes: int
-    device_memory_limit: str
     cpu_affinity: tuple[int, ...] = ()
-    rmm_pool_size: str | None = None
-    rmm_maximum_pool_size: str | None = None
-    rmm_managed_memory: bool = False
-    rmm_async: bool = False
-    rmm_release_threshold: str | None = None
-    rmm_track_allocations: bool = False
-    rmm_allocator_external_lib_list: tuple[str, ...] = ()
-    enable_cudf_spill: bool = False
-    cudf_spill_stats: int = 0
-    pre_import: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gpupool.pool.agreement import Disagreement, disagreement
+from jupyter_gpupool.pool.agreement import Disagreement, disagreement, that_matter
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,9 @@ def test_remedy_for_a_package_can_be_pasted():
     """It installs in the kernel what the environment has."""
     found = Disagreement(package="numpy", kernel="1.26.4", environment="2.4.6")
     assert found.remedy == "install in the kernel: pip install numpy==2.4.6"
+
+
+def test_only_what_can_disagree_matters():
+    """Whatever else a kernel tells is nothing to keep, in whichever order it is told."""
+    told = {"pandas": "3.0", "numpy": "2.4.6", "python": "3.11.7"}
+    assert that_matter(told) == (("python", "3.11.7"), ("numpy", "2.4.6"))
