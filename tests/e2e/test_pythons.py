@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from e2e_harness.interpreters import of_another_patch_release, with_nothing_but
+from e2e_harness.jupyter import jupyter_server
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 
@@ -68,3 +69,24 @@ def test_base_package_is_a_client_without_dask(
     seen, refusal = _output(interpreter, WITHOUT_DASK, environment).splitlines()
     assert seen == "2 0 default"
     assert "needs the package distributed" in refusal
+
+
+def test_server_of_the_base_package_forwards_to_the_pool(
+    environment: dict[str, str], folders: Callable[[], Path]
+) -> None:
+    """A Jupyter server needs neither Dask nor the manager's libraries."""
+    interpreter = with_nothing_but(folders(), "jupyter-gpupool", "jupyter-server")
+    with jupyter_server(interpreter, folders(), environment) as browser:
+        assert browser.get("/gpupool/api/v1/status").json()["devices"] == 2
+
+
+def test_server_that_cannot_start_a_pool_says_what_to_install(
+    environment: dict[str, str], folders: Callable[[], Path]
+) -> None:
+    """With no manager named, and without what a private pool is made of."""
+    interpreter = with_nothing_but(folders(), "jupyter-gpupool", "jupyter-server")
+    nobody = {name: text for name, text in environment.items() if not name.startswith("GPUPOOL_")}
+    with jupyter_server(interpreter, folders(), nobody) as browser:
+        answer = browser.get("/gpupool/api/v1/status")
+    assert answer.status_code == 503
+    assert "jupyter-gpupool[all]" in answer.json()["detail"] + answer.json()["hint"]
