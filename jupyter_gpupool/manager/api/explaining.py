@@ -7,6 +7,7 @@ decision. What is counted and worded about devices comes from `scheduling.explai
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from jupyter_gpupool.pool.claim import MOST_START_TRIES, WAITING, Claim, Phase
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
@@ -67,8 +68,19 @@ def _pending(seen: Situation) -> Iterator[str]:
         yield prospects_in_words(seen.prospects, own=len(seen.leases))
     if claim.failed_starts:
         tried = f"{claim.failed_starts} of {MOST_START_TRIES} tries to start it came to nothing"
-        yield f"{tried}: {claim.reason}"
+        yield f"{tried}: {_why_it_failed(claim)}"
     yield f"It waits for {seen.since(claim.wanted_since)} now."
+
+
+def _why_it_failed(claim: Claim) -> str:
+    """What the last failed start said; a later change of its bounds has a reason of its own."""
+    steps = reversed(list(pairwise(claim.story)))
+    failures = (
+        after.reason
+        for before, after in steps
+        if before.phase is Phase.STARTING and after.phase is Phase.PENDING
+    )
+    return next(failures, claim.reason)
 
 
 def _starting(seen: Situation) -> Iterator[str]:
@@ -108,7 +120,7 @@ def _fewer(seen: Situation) -> Iterator[str]:
     if lacking <= 0:
         return
     if seen.gave_up:
-        yield f"No more are started for now, for too many failed: {seen.claim.reason}"
+        yield "No more are started for now, for too many failed; its logs say why."
         return
     why = f" {seen.wait.reason}" if seen.wait is not None else ""
     yield f"It would take {lacking} more.{why}"
