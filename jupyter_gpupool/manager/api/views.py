@@ -124,17 +124,7 @@ def device_views(caller: Caller, books: Books) -> list[DeviceView]:
 
 def event_view(event: Event) -> EventView:
     """An event."""
-    return EventView(
-        seq=event.seq,
-        at=event.at,
-        kind=event.kind,
-        reason=event.reason,
-        owner=event.owner,
-        claim_id=event.claim_id,
-        lease_id=event.lease_id,
-        host_id=event.host_id,
-        device=event.device,
-    )
+    return EventView.model_validate(event, from_attributes=True)
 
 
 def token_view(token: TokenRecord, last_used: Mapping[str, datetime]) -> TokenView:

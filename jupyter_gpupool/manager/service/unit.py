@@ -118,7 +118,6 @@ class UnitOfWork:
         *,
         owner: UserName | None = None,
         claim_id: ClaimId | None = None,
-        lease_id: LeaseId | None = None,
         host_id: HostId | None = None,
         device: DeviceUuid | None = None,
     ) -> None:
@@ -131,7 +130,6 @@ class UnitOfWork:
             reason=reason,
             owner=owner,
             claim_id=claim_id,
-            lease_id=lease_id,
             host_id=host_id,
             device=device,
         )
