@@ -1,9 +1,9 @@
-"""Which claim is meant, by name, id or none at all: called by `asking` and `opening`."""
+"""Which claim is meant, by name, id or none at all: called by `asking`, `opening`, `steering`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import OVER
 from jupyter_gpupool.pool.errors import BadRequest, NotFound
 from jupyter_gpupool.protocol.api import ClaimView
 
@@ -13,7 +13,6 @@ from .this_kernel import ThisKernel, this_kernel
 if TYPE_CHECKING:
     from jupyter_gpupool.client.pool_client import PoolClient
 
-_OVER = (Phase.ENDING, Phase.ENDED)
 _MOST_SHOWN = 8
 
 
@@ -25,8 +24,16 @@ async def find(client: "PoolClient", name: str) -> ClaimView:
     """
     if name:
         return await client.find_claim(name)
-    me = (await client.status()).user
-    return the_one_meant(await client.claims(owner=me), this_kernel())
+    return the_one_meant(await _own(client), this_kernel())
+
+
+async def find_used(client: "PoolClient") -> ClaimView:
+    """The one of our own that this kernel uses: for what cannot be undone, others do not count.
+
+    Raises:
+        PoolError: NotFound if there is none, BadRequest if there are several.
+    """
+    return the_one_used(await _own(client), this_kernel())
 
 
 def the_one_meant(views: Sequence[ClaimView], kernel: ThisKernel) -> ClaimView:
@@ -36,16 +43,46 @@ def the_one_meant(views: Sequence[ClaimView], kernel: ThisKernel) -> ClaimView:
         NotFound: If there is none.
         BadRequest: If there are several; the message lists them.
     """
-    alive = [view for view in views if view.phase not in _OVER]
-    ours = [view for view in alive if is_used_by(view, kernel)]
-    if not alive:
-        raise NotFound("You hold no claim.", hint="Claim devices first: gpupool.claim(gpus=1)")
+    alive = _alive(views)
+    ours = [view for view in alive if _is_used_by(view, kernel)]
     if len(ours or alive) > 1:
         raise _several(ours or alive)
     return (ours or alive)[0]
 
 
-def is_used_by(view: ClaimView, kernel: ThisKernel) -> bool:
+def the_one_used(views: Sequence[ClaimView], kernel: ThisKernel) -> ClaimView:
+    """The only claim of this kernel or its notebook.
+
+    Raises:
+        NotFound: If there is none; the message lists the others.
+        BadRequest: If there are several; the message lists them.
+    """
+    alive = _alive(views)
+    ours = [view for view in alive if _is_used_by(view, kernel)]
+    if not ours:
+        raise NotFound(
+            f"This notebook has no claim of its own; yours are: {_listed(alive)}.",
+            hint="Name the one you mean.",
+        )
+    if len(ours) > 1:
+        raise _several(ours)
+    return ours[0]
+
+
+async def _own(client: "PoolClient") -> Sequence[ClaimView]:
+    # An admin is listed everybody's, and another user's notebook may have the same path.
+    me = (await client.status()).user
+    return await client.claims(owner=me)
+
+
+def _alive(views: Sequence[ClaimView]) -> Sequence[ClaimView]:
+    alive = [view for view in views if view.phase not in OVER]
+    if not alive:
+        raise NotFound("You hold no claim.", hint="Claim devices first: gpupool.claim(gpus=1)")
+    return alive
+
+
+def _is_used_by(view: ClaimView, kernel: ThisKernel) -> bool:
     """Whether this kernel uses a claim, or one of the same notebook did."""
     return any(
         known.id == kernel.id or (known.name != "" and known.name == kernel.name)
@@ -54,10 +91,14 @@ def is_used_by(view: ClaimView, kernel: ThisKernel) -> bool:
 
 
 def _several(views: Sequence[ClaimView]) -> BadRequest:
-    listed = ", ".join(f"{view.name} ({shape(view)})" for view in views[:_MOST_SHOWN])
-    more = f" and {len(views) - _MOST_SHOWN} more" if len(views) > _MOST_SHOWN else ""
     return BadRequest(
-        f"You hold {len(views)} claims: {listed}{more}.",
+        f"You hold {len(views)} claims: {_listed(views)}.",
         field="name",
         hint="Name the one you mean.",
     )
+
+
+def _listed(views: Sequence[ClaimView]) -> str:
+    listed = ", ".join(f"{view.name} ({shape(view)})" for view in views[:_MOST_SHOWN])
+    more = f" and {len(views) - _MOST_SHOWN} more" if len(views) > _MOST_SHOWN else ""
+    return f"{listed}{more}"

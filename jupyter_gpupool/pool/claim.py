@@ -41,6 +41,8 @@ WAITING = frozenset({Phase.PENDING, Phase.RESUMING})
 """Phases in which a claim waits for a grant."""
 HOLDING = frozenset({Phase.STARTING, Phase.RUNNING, Phase.HIBERNATING, Phase.ENDING})
 """Phases in which a claim may hold leases."""
+OVER = frozenset({Phase.ENDING, Phase.ENDED})
+"""Phases of a claim that nobody can use any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,19 @@
 """Which claim is meant when none is named."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
+from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.client.this_host import ThisHost
-from jupyter_gpupool.notebook.this_kernel import ThisKernel
-from jupyter_gpupool.notebook.which import the_one_meant
+from jupyter_gpupool.notebook import asking
+from jupyter_gpupool.notebook.terms import body_of
+from jupyter_gpupool.notebook.this_kernel import ThisKernel, this_kernel
+from jupyter_gpupool.notebook.which import find, find_used, the_one_meant, the_one_used
 from jupyter_gpupool.pool.errors import BadRequest, NotFound
-from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.api import ClaimView, TokenBody
 
 HERE = ThisHost(mark="here", boot_id="boot", uid=os.getuid())
 US = ThisKernel(id="k-1", name="/home/me/a.ipynb", pid=1, started=1, host=HERE)
@@ -52,6 +55,41 @@ def test_kernels_without_a_name_are_not_the_same_notebook(a_view: View, used_by:
     others = [used_by(replace(nameless, id="k-0"), "other"), a_view(id="c-2", name="second")]
     with pytest.raises(BadRequest):
         the_one_meant(others, nameless)
+
+
+def test_giving_back_takes_more_than_being_the_only_one(a_view: View) -> None:
+    """Another notebook may be at work with it; its name is told."""
+    with pytest.raises(NotFound, match=r"no claim of its own; yours are: other \(1 × A100\)\."):
+        the_one_used([a_view(name="other", model="A100")], US)
+
+
+def test_giving_back_takes_the_one_that_is_used(a_view: View, used_by: View) -> None:
+    """Of several, none."""
+    mine = used_by(US, "mine")
+    assert the_one_used([a_view(id="c-2"), mine], US) == mine
+    with pytest.raises(BadRequest, match="You hold 2 claims"):
+        the_one_used([mine, used_by(US, "second")], US)
+
+
+@pytest.mark.e2e
+def test_claims_of_others_are_never_meant(pool: Pool, strangers_claim: ClaimView) -> None:
+    """An admin is shown them, and in another container the same notebook may lie at one path."""
+    assert strangers_claim.id in [view.id for view in asking.claims(pool=pool)]
+    for ask in (lambda: find(pool.client, ""), lambda: find_used(pool.client)):
+        with pytest.raises(NotFound, match="You hold no claim"):
+            pool.background.run(lambda _say, ask=ask: ask())  # type: ignore[misc]
+
+
+@pytest.fixture
+def strangers_claim(pool: Pool) -> Iterator[ClaimView]:
+    """A claim of another user, used by a kernel that is called as we are."""
+    run, us = pool.background.run, this_kernel()
+    made = run(lambda _say: pool.client.make_token(TokenBody(user="bob")))
+    bob = Pool(replace(pool.address, token=made.secret))
+    view = run(lambda _say: bob.client.request_claim(body_of(1, {})))
+    yield run(lambda _say: bob.client.attach_kernel(view.id, us.id, us.body()))
+    run(lambda _say: bob.client.release(view.id))
+    run(lambda _say: bob.close())
 
 
 def test_several_are_listed(a_view: View) -> None:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import jupyter_gpupool as gpupool
 from jupyter_gpupool.client.pools import current_pool
-from jupyter_gpupool.notebook.this_kernel import this_kernel
-from jupyter_gpupool.notebook.which import find, is_used_by
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.notebook.which import find, find_used
 from jupyter_gpupool.pool.errors import NotFound
 from jupyter_gpupool.protocol.api import ClaimView
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from jupyter_gpupool.notebook.cluster import ClaimCluster
 
 _MOST_LISTED = 5
-_OVER = (Phase.ENDING, Phase.ENDED)
 
 
 def meant(held: Held, name: str | None) -> str:
@@ -93,14 +90,5 @@ def _closed(cluster: "ClaimCluster") -> ClaimView:
 
 def _own() -> str:
     """The only claim that this kernel uses, as the pool knows: after a restart it holds none."""
-    alive = [view for view in gpupool.claims() if view.phase not in _OVER]
-    own = [view for view in alive if is_used_by(view, this_kernel())]
-    if len(own) == 1:
-        return own[0].id
-    if not alive:
-        raise NotFound("You hold no claim.", hint="First: %gpupool claim")
-    listed = ", ".join(view.name for view in alive[:_MOST_LISTED])
-    raise NotFound(
-        f"This notebook has no claim of its own; yours are: {listed}.",
-        hint="Name the one to release.",
-    )
+    pool = current_pool()
+    return pool.background.run(lambda _say: find_used(pool.client)).id
