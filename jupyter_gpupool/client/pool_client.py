@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import OVER
 from jupyter_gpupool.pool.errors import BadRequest, NotFound, Unavailable
 from jupyter_gpupool.protocol.api import (
     ClaimBody,
@@ -48,7 +48,6 @@ _V = TypeVar("_V", bound=BaseModel)
 _MOST_LISTED = 1000
 """What the manager lists at once, at most."""
 _MOST_SHOWN = 5
-_OVER = (Phase.ENDING, Phase.ENDED)
 
 
 class PoolClient:
@@ -116,7 +115,7 @@ class PoolClient:
         while fresh := [
             view.id
             for view in await self.claims(owner=me, limit=_MOST_LISTED)
-            if view.phase not in _OVER and view.id not in released
+            if view.phase not in OVER and view.id not in released
         ]:
             for claim_id in fresh:
                 released[claim_id] = await self.release(claim_id, reason)

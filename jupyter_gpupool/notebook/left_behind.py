@@ -1,4 +1,4 @@
-"""Claims that a kernel has left behind: found at the first use in a process, and said so once.
+"""Claims that a kernel has left behind: found at the first use of a pool, and said so once.
 
 Called by `opening` and `asking`, on the background loop. What may live is never called left
 behind: a kernel on another host is let be, unless a Jupyter server saw it die.
@@ -12,25 +12,23 @@ from collections.abc import Callable, Sequence
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.client.this_host import ThisHost, started_at
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import OVER
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.using import KernelState, KernelView
 
 from .moments import shape
 
-_OVER = (Phase.ENDING, Phase.ENDED)
 _WITHIN_S = 2.0
-_looked = False
-"""Whether this process has looked already."""
+_looked: set[str] = set()
+"""The addresses of pools in which this process has looked already."""
 
 
 def first_look(pool: Pool) -> "asyncio.Task[Sequence[ClaimView]] | None":
     """Begin to look for claims left behind; None if this process has done so before."""
-    global _looked  # noqa: PLW0603 - once a process is the point
-    if _looked:
+    if pool.address.url in _looked:
         return None
-    _looked = True
+    _looked.add(pool.address.url)
     return asyncio.create_task(_look(pool), name="gpupool left behind")
 
 
@@ -57,7 +55,7 @@ def left_behind(
     return [
         view
         for view in views
-        if view.phase not in _OVER
+        if view.phase not in OVER
         and view.kernels
         and all(is_gone(kernel, here, started) for kernel in view.kernels)
     ]

@@ -14,7 +14,7 @@ from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.client.events import Notice, StreamState
 from jupyter_gpupool.client.http import new_key
 from jupyter_gpupool.client.pools import Pool, current_pool
-from jupyter_gpupool.pool.claim import WAITING, Phase
+from jupyter_gpupool.pool.claim import OVER, WAITING, Phase
 from jupyter_gpupool.pool.errors import ClaimLost, PoolError, Unavailable
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.protocol.api import ClaimBody, ClaimView, ConnectionView, EventView
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _GIVE_UP_WITHIN_S = 5.0
 _LAST_LOOK_WITHIN_S = 1.0
-_OVER = (Phase.ENDING, Phase.ENDED)
 
 
 class StillWaiting(Unavailable, TimeoutError):
@@ -206,7 +205,7 @@ class Opening:
         view = self.view
         if self._body is None:
             await self.detach()
-        elif view is not None and view.phase not in _OVER:
+        elif view is not None and view.phase not in OVER:
             await self._undo(_known(view), reason)
 
     async def _undo(self, ask: "Callable[[], Awaitable[ClaimView]]", reason: str) -> None:
@@ -233,7 +232,7 @@ class Opening:
             return opened
 
     async def _opened(self) -> Opened | None:
-        if self.view_now.phase in _OVER:
+        if self.view_now.phase in OVER:
             ended = _never_ran if self.view_now.started_at is None else lost
             raise ended(self.view_now.name, self.view_now.reason)
         if self.view_now.phase is not Phase.RUNNING:
