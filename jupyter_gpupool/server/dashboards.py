@@ -8,7 +8,6 @@ with a ticket (`tickets`), below which `DashboardPage` serves the page and all i
 
 import time
 from typing import Any
-from urllib.parse import quote
 
 from jupyter_server.auth.decorator import allow_unauthenticated, authorized
 from jupyter_server.utils import url_path_join
@@ -62,7 +61,7 @@ class DashboardDoor(DashboardHandler):
         """Send them on to the page, if the claim is theirs."""
         await self.upstreams.of(claim_id)
         ticket = self.tickets.issue(claim_id, time.monotonic())
-        page = quote(path or _FIRST_PAGE, safe="/")
+        page = passing.path(path or _FIRST_PAGE)
         query = passing.query(self.request.query)
         self.redirect(f"{self.shown(claim_id, f'~{ticket}', page)}{'?' if query else ''}{query}")
 
@@ -83,11 +82,11 @@ class DashboardPage(Relaying, DashboardHandler):
     async def get(self, claim_id: str, ticket: str, path: str) -> None:
         """Serve a part, or open a WebSocket."""
         is_socket = self.request.headers.get("Upgrade", "").lower() == "websocket"
+        path, query = passing.path(path), passing.query(self.request.query)
         if not self.tickets.admits(ticket, claim_id, time.monotonic()):
             self._turn_away(claim_id, path, is_socket=is_socket)
             return
         upstream = await self.upstreams.of(claim_id)
-        path, query = quote(path, safe="/"), passing.query(self.request.query)
         if is_socket:
             self.used = lambda: self.tickets.admits(ticket, claim_id, time.monotonic())
             await self.open_socket(upstream, path, query)
@@ -97,7 +96,7 @@ class DashboardPage(Relaying, DashboardHandler):
     def _turn_away(self, claim_id: str, path: str, *, is_socket: bool) -> None:
         if is_socket:
             raise HTTPError(403, "This dashboard was left alone too long: load its page again.")
-        self.redirect(self.shown(claim_id, quote(path, safe="/")))
+        self.redirect(self.shown(claim_id, path))
 
     async def _serve(self, upstream: Upstream, path: str, query: str, *, shown: str) -> None:
         headers = passing.asked(self.request.headers)
@@ -106,7 +105,7 @@ class DashboardPage(Relaying, DashboardHandler):
             for name, value in passing.answered(response.headers).items():
                 self.set_header(name, value)
             self.set_header("Referrer-Policy", "no-referrer")
-            self._lead_on(response.headers.get("Location"), upstream, shown)
+            self._lead_on(response.headers.get("Location"), path, upstream.secret, shown)
             if response.headers.get("Content-Type", "").startswith("text/html"):
                 text = await response.aread()
                 self.finish(passing.page(text, secret=upstream.secret, shown=shown))
@@ -115,10 +114,10 @@ class DashboardPage(Relaying, DashboardHandler):
                 self.write(chunk)
                 await self.flush()
 
-    def _lead_on(self, target: str | None, upstream: Upstream, shown: str) -> None:
+    def _lead_on(self, target: str | None, asked: str, secret: str, shown: str) -> None:
         if target is None:
             return
-        to = passing.location(target, secret=upstream.secret, shown=shown)
+        to = passing.location(target, asked=asked, secret=secret, shown=shown)
         if to is None:
             raise HTTPError(502, "The dashboard leads elsewhere.")
         self.set_header("Location", to)

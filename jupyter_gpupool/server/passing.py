@@ -5,7 +5,9 @@ own code, and must see neither Jupyter's cookies and tokens nor set any.
 """
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit, urlunsplit
+
+from jupyter_gpupool.pool.errors import NotFound
 
 _ASKED = (
     "Accept",
@@ -45,20 +47,30 @@ def query(text: str) -> str:
     return urlencode([(name, value) for name, value in pairs if name != _HELD_BACK])
 
 
-def location(target: str, *, secret: str, shown: str) -> str | None:
+def path(text: str) -> str:
+    """A path below the one that the dashboard serves at.
+
+    Raises:
+        NotFound: If it leads out of there.
+    """
+    if _climbs(text):
+        raise NotFound("The dashboard has no such page.", hint="Open it from its claim.")
+    return quote(text, safe="/")
+
+
+def location(target: str, *, asked: str, secret: str, shown: str) -> str | None:
     """Where a redirect of the dashboard leads the browser, or None if it leads out of it.
 
     Args:
         target: As the dashboard said it.
+        asked: The path that it was asked for.
         secret: The path below which the dashboard serves, known to nobody.
         shown: The path below which the browser sees it.
     """
-    parts = urlsplit(target)
-    if parts.path.startswith("/"):
-        inside = parts.path == secret or parts.path.startswith(f"{secret}/")
-        return f"{shown}{target[target.index(secret) + len(secret) :]}" if inside else None
-    is_relative = not parts.scheme and not parts.netloc
-    return target if is_relative else None
+    parts = urlsplit(urljoin(f"{secret}/{asked}", target))
+    is_inside = f"{parts.path}/".startswith(f"{secret}/") and not _climbs(unquote(parts.path))
+    below = f"{shown}{parts.path.removeprefix(secret)}"
+    return urlunsplit(("", "", below, parts.query, parts.fragment)) if is_inside else None
 
 
 def page(text: bytes, *, secret: str, shown: str) -> bytes:
@@ -68,6 +80,11 @@ def page(text: bytes, *, secret: str, shown: str) -> bytes:
     secret is 32 random digits, so nothing else can be meant.
     """
     return text.replace(secret.encode(), shown.encode())
+
+
+def _climbs(path: str) -> bool:
+    # To a browser, a backslash is a slash.
+    return bool({".", ".."} & {*path.replace("\\", "/").split("/")})
 
 
 def _only(headers: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gpupool.pool.errors import NotFound
 from jupyter_gpupool.server import passing
 
 SECRET, SHOWN = "/0123abcd", "/user/a%20b/gpupool/dashboards/c-1/~ticket"
@@ -36,7 +37,15 @@ def test_the_dashboard_sets_nothing_on_jupyters_origin(name: str) -> None:
         (f"{SECRET}/status", f"{SHOWN}/status"),
         (f"{SECRET}/info?a=1#b", f"{SHOWN}/info?a=1#b"),
         (SECRET, SHOWN),
-        ("status", "status"),
+        ("status", f"{SHOWN}/individual/status"),
+        ("../status", f"{SHOWN}/status"),
+        ("?theme=dark", f"{SHOWN}/individual/plots?theme=dark"),
+        ("../../lab", None),
+        (f"{SECRET}/../lab", None),
+        (f"https://h{SECRET}/%2e%2e/lab", None),
+        (f"{SECRET}/..\\lab", None),
+        ("\\\\example.org/status", f"{SHOWN}/individual/\\\\example.org/status"),
+        ("javascript:alert(1)", None),
         ("/elsewhere", None),
         (f"{SECRET}more/status", None),
         ("https://example.org/status", None),
@@ -45,7 +54,20 @@ def test_the_dashboard_sets_nothing_on_jupyters_origin(name: str) -> None:
 )
 def test_a_redirect_leads_within_the_dashboard_or_nowhere(target: str, shown: str | None) -> None:
     """Jupyter's own address shall send nobody to where a dashboard wishes."""
-    assert passing.location(target, secret=SECRET, shown=SHOWN) == shown
+    to = passing.location(target, asked="individual/plots", secret=SECRET, shown=SHOWN)
+    assert to == shown
+
+
+@pytest.mark.parametrize("path", ["..", "../other/status", "a/../../b", "a/..\\b", "./status"])
+def test_no_path_leads_out_of_the_dashboard(path: str) -> None:
+    """A client that says so is asked for nothing there."""
+    with pytest.raises(NotFound):
+        passing.path(path)
+
+
+def test_path_is_written_for_an_address() -> None:
+    """Dots within a name lead nowhere."""
+    assert passing.path("a b/..c/x.js") == "a%20b/..c/x.js"
 
 
 def test_a_page_names_its_scripts_where_the_browser_finds_them() -> None:
