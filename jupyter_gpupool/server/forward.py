@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jupyter_server.auth.decorator import authorized
 from tornado.web import authenticated
 
-from jupyter_gpupool.pool.errors import NotFound
+from jupyter_gpupool.pool.errors import BadRequest, NotFound
 
 from .allowed import is_allowed, passed_on
 from .handlers import API, ApiHandler
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jupyter_gpupool.client.http import Reply
 
 _KEY = "Idempotency-Key"
+_MOST_BYTES = 1024 * 1024
+"""Of a body, as the manager has it; it would be sent there again and again to be refused."""
 _TOLD: Mapping[str, str] = {"content-type": "Content-Type", "retry-after": "Retry-After"}
 """The only headers of the manager's answers that mean anything to the browser."""
 
@@ -54,6 +56,8 @@ class ForwardHandler(ApiHandler):
         method = self.request.method or ""
         if not is_allowed(method, path):
             raise NotFound("The Jupyter server does not pass that on to the pool's manager.")
+        if len(self.request.body) > _MOST_BYTES:
+            raise BadRequest("The request is too large.", hint="Send less than 1 MiB.")
         connected = await self.pool.use(start=self.get_query_argument("start", "") != "false")
         reply = await connected.client.relay(
             method,

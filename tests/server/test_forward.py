@@ -90,6 +90,12 @@ def test_what_is_not_passed_on_is_a_problem_too(browser: httpx.Client) -> None:
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:gpupool:problem:not-found")
 
 
+def test_what_is_too_large_is_not_passed_on(browser: httpx.Client) -> None:
+    """The manager takes a mebibyte."""
+    answer = browser.post(f"{API}/claims", content=b" " * (1024 * 1024 + 1))
+    assert (answer.status_code, answer.json()["detail"]) == (422, "The request is too large.")
+
+
 def test_the_same_key_makes_the_same_claim(browser: httpx.Client) -> None:
     """A browser that asks again, for it heard nothing, gets no second one."""
     body, key = {"workers": {"min": 1, "max": 1}}, {"Idempotency-Key": uuid.uuid4().hex}
