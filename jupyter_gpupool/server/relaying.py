@@ -3,6 +3,7 @@
 The upper half of `dashboards.DashboardPage`. Each side is read only as fast as the other takes it.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -59,16 +60,19 @@ class Relaying(WebSocketMixin, WebSocketHandler):
 
     def on_close(self) -> None:
         """Leave the dashboard as well."""
-        self._hearing.cancel()
+        # In the loop's next turn: cancelled before its first step, it would close nothing.
+        asyncio.get_running_loop().call_soon(self._hearing.cancel)
         super().on_close()
 
     async def _hear(self) -> None:
+        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415 - as above
+
         try:
-            async for message in self._far:
-                self.used()
-                await self.write_message(message, binary=isinstance(message, bytes))
-        except WebSocketClosedError:
-            pass
+            # A scheduler that is killed says no good-bye.
+            with contextlib.suppress(WebSocketClosedError, ConnectionClosed):
+                async for message in self._far:
+                    self.used()
+                    await self.write_message(message, binary=isinstance(message, bytes))
         finally:
             code = self._far.close_code
             self.close(_GONE if code is None or code in _UNSAYABLE else code)

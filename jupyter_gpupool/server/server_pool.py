@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.errors import PoolError, Unavailable
 
 if TYPE_CHECKING:
     from jupyter_gpupool.client.address import PoolAddress
@@ -80,10 +80,10 @@ class ServerPool:
         return await self._find(start=False)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something on the loop until it ends, or until the server does."""
+        """Run something on the loop until it ends, or until the server does; nobody has to wait."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._has_ended)
         return task
 
     async def end(self, last: Coroutine[Any, Any, None]) -> None:
@@ -94,7 +94,13 @@ class ServerPool:
         await _within(_END_WITHIN_S, *self._tasks)
         current, self._current = self._current, None
         if current is not None:
-            await _within(_END_WITHIN_S, asyncio.ensure_future(current.close()))
+            await _within(_END_WITHIN_S, self.spawn(current.close()))
+
+    def _has_ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        # A PoolError is not logged: whoever uses the pool meets the same one, with its hint.
+        if not task.cancelled() and not isinstance(error := task.exception(), PoolError | None):
+            _LOG.error("Something of the pool's extension has failed", exc_info=error)
 
     async def _find(self, *, start: bool) -> Connected | None:
         async with self._finding:
@@ -109,12 +115,9 @@ class ServerPool:
 async def _within(seconds: float, *tasks: "asyncio.Task[None]") -> None:
     """Wait for these, but not longer, and for no result of theirs."""
     if tasks:
-        done, late = await asyncio.wait(tasks, timeout=seconds)
+        _, late = await asyncio.wait(tasks, timeout=seconds)
         for task in late:
             task.cancel()
-        for task in done:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                _LOG.debug("Ended with an error", exc_info=error)
 
 
 def _connected(current: Connected | None, *, start: bool) -> Connected | None:

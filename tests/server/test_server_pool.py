@@ -61,6 +61,20 @@ async def test_a_pool_that_cannot_be_used_says_why(
         await pool.use()
 
 
+async def test_a_fault_in_the_background_is_told_once(
+    named: ServerPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for what is spawned, so it would be lost; a pool that is silent is no fault."""
+
+    async def fail(error: Exception) -> None:
+        raise error
+
+    await asyncio.wait([named.spawn(fail(Unavailable("silent"))), named.spawn(fail(KeyError(1)))])
+    await asyncio.sleep(0)
+    told = [record.exc_info[0] for record in caplog.records if record.exc_info]
+    assert told == [KeyError]
+
+
 async def test_the_end_waits_for_nobody(named: ServerPool) -> None:
     """Two seconds, whatever hangs, and nothing is raised."""
     await named.use()
