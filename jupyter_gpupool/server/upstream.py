@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from jupyter_gpupool.pool.errors import Conflict, PoolError, Unavailable
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _PARTY = "scheduler"
 """Whom the certificate has to name: a worker of the claim has one of the same authority."""
 _FRESH_S = 10.0
+_KEPT_S = 600.0
 _OPEN_WITHIN_S = 10.0
 _ANSWER_WITHIN_S = 60.0
 _MOST_BYTES = 20 * 1024 * 1024
@@ -103,7 +105,7 @@ class Upstreams:
     def __init__(self, pool: ServerPool) -> None:
         self.pool = pool
         self._known: dict[str, tuple[float, Upstream]] = {}
-        self._asking = asyncio.Lock()
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def of(self, claim_id: str) -> Upstream:
         """A claim's dashboard.
@@ -111,7 +113,8 @@ class Upstreams:
         Raises:
             PoolError: If there is no such claim, or it is another's, or has no dashboard now.
         """
-        async with self._asking:
+        # One lock a claim: a dashboard that is asked for slowly holds up no other.
+        async with self._asking.setdefault(claim_id, asyncio.Lock()):
             since, known = self._known.get(claim_id, (0.0, None))
             if known is None or time.monotonic() - since > _FRESH_S:
                 known = await self._renew(claim_id)
@@ -134,7 +137,14 @@ class Upstreams:
         if fresh is not old:
             await self._forget(claim_id)
         self._known[claim_id] = (time.monotonic(), fresh)
+        await self._forget_old()
         return fresh
+
+    async def _forget_old(self) -> None:
+        """Let go of dashboards that nobody looks at any more; whoever does asks anew."""
+        limit = time.monotonic() - _KEPT_S
+        for claim_id in [name for name, (since, _) in self._known.items() if since < limit]:
+            await self._forget(claim_id)
 
     async def _forget(self, claim_id: str) -> None:
         _, old = self._known.pop(claim_id, (0.0, None))
