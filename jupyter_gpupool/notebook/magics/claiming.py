@@ -68,7 +68,8 @@ def _bound(held: Held, cluster: ClaimCluster, names: Sequence[str]) -> Answer:
 
 
 def _said(cluster: ClaimCluster, names: Sequence[str]) -> str:
+    # That it runs has been said already where it was waited for.
     has = plural(len(cluster.requested), "worker")
     roles = zip(("cluster", "client"), names, strict=False)
     bound = ", ".join(f"its {role} is {name}" for role, name in roles)
-    return f"Claim {cluster.name} runs with {has}; {bound}."
+    return f"Claim {cluster.name} has {has}; {bound}."

@@ -151,7 +151,7 @@ def test_completion_is_offered(kernel: Kernel) -> None:
 def test_claim_shows_a_card(kernel: Kernel) -> None:
     """In a kernel, too."""
     shown = kernel.run("%gpupool claim 1 --name there\n1")
-    assert "Claim there runs" in shown.text("stream", "text")
+    assert "Claim there has 1 worker" in shown.text("stream", "text")
     assert "text/html" in shown.text("display_data", "data")
 
 

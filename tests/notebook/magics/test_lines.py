@@ -51,9 +51,8 @@ def test_value_is_returned_where_it_is_taken(notebook: "Notebook") -> None:
 def test_claim_binds_cluster_and_client(notebook: "Notebook") -> None:
     """Under their usual names, and says so."""
     ran = notebook.run("%gpupool claim 2 --name bound\n1")
-    assert (
-        "Claim bound runs with 2 workers; its cluster is cluster, its client is client." in ran.out
-    )
+    said = "Claim bound has 2 workers; its cluster is cluster, its client is client."
+    assert said in ran.out
     assert isinstance(notebook["cluster"], ClaimCluster)
     assert notebook["client"].submit(sum, [1, 2]).result(timeout=30) == 3
 
