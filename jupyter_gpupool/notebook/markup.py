@@ -1,7 +1,7 @@
 """HTML for a notebook's output: everything escaped, JupyterLab's own colours, nothing else.
 
-Called by `card` and `tables`. Pure. What is shown stays readable where those colours are unknown,
-as in an exported page.
+Called by `card`, `listing` and `answers`. Pure. What is shown stays readable where those colours
+are unknown, as in an exported page.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """Moments and shapes as people read them, the same in every card, table and line. Pure.
 
-Called by `card`, `tables`, `left_behind` and `reclaiming`. A clock time is in the zone of the
+Called by `card`, `answers` and whoever else shows a claim. A clock time is in the zone of the
 moment it is read at.
 """
 
