@@ -196,8 +196,9 @@ class RemoteCell:
         """Do something without waiting for it: a worker that is stuck gives no answer."""
 
         def do() -> None:
-            # Neither does one that has ended.
-            with contextlib.suppress(OSError):
+            # Neither does one that has ended; and a client that is closed meanwhile fails in ways
+            # of its own, of which nobody can make anything.
+            with contextlib.suppress(Exception):
                 act()
 
         threading.Thread(target=do, daemon=True, name="gpupool cell").start()
