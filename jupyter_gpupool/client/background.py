@@ -23,7 +23,8 @@ class Background:
     """An event loop in a daemon thread, started at first use."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Reentrant: the garbage collector may come while it is held, and give back through us.
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
