@@ -148,7 +148,7 @@ def _open(unit: UnitOfWork, command: RequestClaim) -> str:
     opened = open_claim(claim_id, command.caller.user, command.request, unit.now)
     unit.put_claim(ClaimRecord(claim=opened.claim))
     unit.record(opened.kind, opened.reason, owner=opened.claim.owner, claim_id=claim_id)
-    unit.replan = True
+    unit.arrived.append(claim_id)
     return claim_id
 
 

@@ -4,32 +4,48 @@ Called by the service after each batch in which something changed that a plan de
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jupyter_gpupool.manager.certificates import make_secrets
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import Granted, WorkersChanged
-from jupyter_gpupool.pool.ids import LeaseId, UserName
+from jupyter_gpupool.pool.ids import ClaimId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.scheduling.passes import plan
 from jupyter_gpupool.scheduling.snapshot import Grant, Plan
 
 from .arrows import take
-from .snapshot import build, free_devices
+from .snapshot import build, could_any_start, free_devices
 from .unit import UnitOfWork
 
 _FEW_CLAIMS = 64
 """So few claims are explained anew with every batch; more are explained when somebody asks."""
 
 
-def run_pass(unit: UnitOfWork, live_claims: int) -> Plan | None:
-    """Decide and grant, or None if nothing could be granted and explaining would be slow."""
-    if live_claims > _FEW_CLAIMS and not any(free_devices(unit).values()):
+def run_pass(
+    unit: UnitOfWork, live_claims: int, arrived: Sequence[ClaimId] | None = None
+) -> Plan | None:
+    """Decide and grant, or None if nothing could be granted and explaining would be slow.
+
+    Args:
+        unit: What the pass sees and changes.
+        live_claims: How many claims have not ended.
+        arrived: The new claims if nothing else is new since the last pass; None if more is.
+    """
+    if live_claims > _FEW_CLAIMS and not _may_grant(unit, arrived):
         return None
     decided = plan(build(unit, unit.moment.monotonic_s))
     for grant in decided.grants:
         _carry_out(unit, grant)
     return decided
+
+
+def _may_grant(unit: UnitOfWork, arrived: Sequence[ClaimId] | None) -> bool:
+    # Whoever the last pass left waiting would be left waiting again: thousands may.
+    if arrived is None:
+        return any(free_devices(unit).values())
+    return could_any_start(unit, [unit.claims[claim_id] for claim_id in arrived])
 
 
 def _carry_out(unit: UnitOfWork, grant: Grant) -> None:

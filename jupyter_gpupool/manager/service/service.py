@@ -226,11 +226,12 @@ class Service:
         )
 
     def _plan(self, unit: UnitOfWork) -> Plan | None:
-        if not unit.replan:
+        if not unit.replan and not unit.arrived:
             return None
         child = unit.child()
+        alone = None if unit.replan else unit.arrived
         try:
-            decided = run_pass(child, self.books.live.total())
+            decided = run_pass(child, self.books.live.total(), alone)
         except Exception:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
             _LOG.exception("A scheduling pass failed; nothing was granted")
             return None
@@ -249,7 +250,7 @@ class Service:
         hosts = _hosts_concerned(unit, self.books)
         claims = _claims_concerned(unit)
         unit.merge()
-        if unit.replan:
+        if unit.replan or unit.arrived:
             self.waits.take(decided)
         for host_id in hosts:
             self._tell(host_id)

@@ -5,9 +5,10 @@ with no worker of any claim, wanted or not, still on them.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
-from jupyter_gpupool.pool.claim import WAITING, Phase
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.device import Device, DeviceState, Health
 from jupyter_gpupool.pool.host import DURABLE, Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
@@ -58,6 +59,23 @@ def standing_of(
     offered = _offered(view, host) if is_there else ()
     free = tuple(device for device in offered if device.uuid not in leased)
     return free, _obstacles(view, host, free)
+
+
+def could_any_start(view: View, records: Iterable[ClaimRecord]) -> bool:
+    """Whether one of these waiting claims could start on what is free, if it were alone."""
+    free = [(i, _free(device)) for i, found in free_devices(view).items() for device in found]
+    if not free:
+        return False
+    barring = Barring(view)
+    return any(_could_start(record, barring, free) for record in records)
+
+
+def _could_start(
+    record: ClaimRecord, barring: Barring, free: Iterable[tuple[HostId, FreeDevice]]
+) -> bool:
+    terms, least = terms_of(record, barring.of(record)), _least(record.claim)
+    fitting = (True for host_id, device in free if terms.accept(host_id, device))
+    return len(list(islice(fitting, least))) == least
 
 
 def build(view: View, monotonic_s: float) -> Snapshot:
@@ -149,15 +167,18 @@ def _wants(view: View, monotonic_s: float) -> Iterator[Want]:
     for record in view.claims.values():
         claim = record.claim
         if claim.phase in WAITING:
-            # A claim may shrink to nothing, but it starts with at least one worker.
-            least, most = max(1, claim.bounds.minimum), max(1, claim.bounds.maximum)
-            yield _want(record, barring.of(record), least, most)
+            yield _want(record, barring.of(record), _least(claim), max(1, claim.bounds.maximum))
         elif claim.phase in (Phase.STARTING, Phase.RUNNING) and _may_grow(
             view, record, monotonic_s
         ):
             lacking = claim.bounds.maximum - sum(x.counts for x in view.leases_of(claim.id))
             if lacking > 0:
                 yield _want(record, barring.of(record), 0, lacking)
+
+
+def _least(claim: Claim) -> int:
+    # It may shrink to nothing, but it starts with at least one worker.
+    return max(1, claim.bounds.minimum)
 
 
 def _may_grow(view: View, record: ClaimRecord, monotonic_s: float) -> bool:

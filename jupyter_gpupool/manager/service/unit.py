@@ -42,7 +42,12 @@ class Moment:
 
 
 class UnitOfWork:
-    """Reads fall through to the books; writes stay here until `merge`."""
+    """Reads fall through to the books; writes stay here until `merge`.
+
+    Attributes:
+        replan: A pass may decide something new, for claims that have waited for long too.
+        arrived: New claims. They change nothing for those that are there.
+    """
 
     def __init__(self, below: "Books | UnitOfWork", moment: Moment) -> None:
         self._below = below
@@ -61,6 +66,7 @@ class UnitOfWork:
         self.live: Counter[UserName] = Counter()
         self.seq: int = below.seq
         self.replan = False
+        self.arrived: list[ClaimId] = []
 
     @property
     def now(self) -> datetime:
@@ -148,6 +154,7 @@ class UnitOfWork:
             below.ended_leases.update(self.ended_leases)
             below.events += self.events
             below.replan = below.replan or self.replan
+            below.arrived += self.arrived
         else:
             self._index(below, gone, void)
 

@@ -6,6 +6,7 @@ are about what is, not about what the books believe.
 
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -16,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from jupyter_gpupool.manager.service import planning
 from jupyter_gpupool.manager.service.snapshot import build, free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import Conflict
@@ -167,8 +169,13 @@ class Life(RuleBasedStateMachine):
         return ("host.lost", agent.host_id) not in kinds
 
 
-def test_laws_of_leases_hold_whatever_happens(start_pool):
-    """No device twice, none freed before its process is gone, and a plan that is a fixpoint."""
+@pytest.mark.parametrize("few_claims", [64, 0])
+def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, monkeypatch):
+    """No device twice, none freed before its process is gone, and a plan that is a fixpoint.
+
+    With many claims as well, when a pass is left out that could grant nothing.
+    """
+    monkeypatch.setattr(planning, "_FEW_CLAIMS", few_claims)
     limits = settings(
         max_examples=60,
         stateful_step_count=40,
