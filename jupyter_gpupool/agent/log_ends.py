@@ -32,7 +32,9 @@ def tail(log: Path, most_bytes: int, *, since: int = 0) -> bytes:
         OSError: If it cannot be read.
     """
     with log.open("rb") as file:
-        file.seek(max(since, log.stat().st_size - most_bytes))
+        size = log.stat().st_size
+        # One that was cut meanwhile holds nothing any more of what was there before.
+        file.seek(max(since if since <= size else 0, size - most_bytes))
         return file.read(most_bytes)
 
 

@@ -122,6 +122,15 @@ def user_of(pid: int) -> int | None:
         return None
 
 
+def real_user_of(pid: int) -> int | None:
+    """The user who started a process, whatever it has become by a program's own rights."""
+    try:
+        lines = (_PROC / str(pid) / "status").read_bytes().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"Uid:")), None)
+
+
 def describe(pid: int) -> tuple[str, str]:
     """User and command of a process, for people. Arguments stay out: they may hold secrets."""
     uid = user_of(pid)

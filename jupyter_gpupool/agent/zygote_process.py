@@ -6,6 +6,7 @@ Called by `zygotes`, which decides whose zygote it is and when another one is ne
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import signal
 import socket
@@ -13,11 +14,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from jupyter_gpupool.pool.errors import Unavailable
-from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, Launch, Warm, decode
+from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, Launch, Line, Warm
 
+from .hearsay import Nonsense, hear, may_be_of
 from .launch_file import launch_file
 from .procfs import read_row
-from .zygote_start import ZygoteCommand, start
+from .zygote_start import Started
+
+logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 256 * 1024
 _DIES_WITHIN_S = 5.0
@@ -35,14 +39,11 @@ class ZygoteProcess:
     Args:
         exited: Told of each child's end, after the `fork` that made it has returned.
         gone: Told once, when the zygote has hung up.
-
-    Raises:
-        Unavailable: If it cannot be started.
     """
 
     def __init__(
         self,
-        command: ZygoteCommand,
+        started: Started,
         *,
         exited: Callable[[int, int], None],
         gone: Callable[[], None],
@@ -50,6 +51,7 @@ class ZygoteProcess:
         self._exited = exited
         self._gone = gone
         self._tickets = itertools.count(1)
+        self._unanswered: set[int] = set()
         self._waiting: dict[int, asyncio.Future[Forked]] = {}
         self._fresh: dict[int, list[Exited]] = {}
         self._loop = asyncio.get_running_loop()
@@ -59,9 +61,8 @@ class ZygoteProcess:
         self.is_gone = False
         self.children: set[int] = set()
         """Those it forked that live: when it goes, nobody tells how they end."""
-        started = start(command)
         self._process, self._link, self._log = started.process, started.link, started.log
-        self._pidfd = started.pidfd
+        self._pidfd, self._user = started.pidfd, started.user
         self._link.setblocking(False)
         self._loop.add_reader(self._link, self._hear)
         self._loop.add_reader(self._pidfd, self._reap)
@@ -102,6 +103,7 @@ class ZygoteProcess:
         ticket = next(self._tickets)
         answer: asyncio.Future[Forked] = self._loop.create_future()
         self._waiting[ticket] = answer
+        self._unanswered.add(ticket)
         try:
             with ExitStack() as stack:
                 given = {"launch": stack.enter_context(launch_file(launch)), "log": log_fd}
@@ -207,15 +209,26 @@ class ZygoteProcess:
             self._end()
 
     def _take(self, line: bytes) -> None:
-        message = decode(line)
+        try:
+            self._believe(hear(line, user=self._user))
+        except Nonsense as nonsense:
+            logger.warning("Zygote %d is ended, for %s.", self.pid, nonsense)
+            self.kill()
+
+    def _believe(self, message: Line) -> None:
         if isinstance(message, Forked):
             self._take_answer(message)
         elif isinstance(message, Exited):
             self._take_end(message)
         elif isinstance(message, Warm) and not self._warm.done():
             self._warm.set_result(message)
+        else:
+            raise Nonsense("it says what only others have to say")
 
     def _take_answer(self, forked: Forked) -> None:
+        if forked.ticket not in self._unanswered:
+            raise Nonsense("it answers what nobody asked")
+        self._unanswered.discard(forked.ticket)
         answer = self._waiting.get(forked.ticket)
         if forked.pid is not None:
             self.children.add(forked.pid)
@@ -229,11 +242,14 @@ class ZygoteProcess:
 
     def _kill_child(self, pid: int) -> None:
         # One whose end was told is reaped, and its pid may be another's by now.
-        if pid in self.children:
+        if pid in self.children and may_be_of(pid, self._user):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def _take_end(self, end: Exited) -> None:
+        if end.pid not in self.children:
+            # Nobody's; or another zygote's, which alone knows how it ended.
+            return
         self.children.discard(end.pid)
         if end.pid in self._fresh:
             self._fresh[end.pid].append(end)
@@ -260,6 +276,8 @@ class ZygoteProcess:
     def _take_what_is_left(self) -> None:
         """What it said before the end counts: a child that was told of has been let go."""
         with contextlib.suppress(OSError):
+            # Nothing more is let in, or one that never stops talking would be read for ever.
+            self._link.shutdown(socket.SHUT_RD)
             while line := self._link.recv(_MOST_BYTES):
                 self._take(line)
 

@@ -48,17 +48,27 @@ class Started:
     """A zygote's process.
 
     Attributes:
+        user: Whom it runs as; None is the agent's own user, or all that it forks for.
         pidfd: Readable when it has ended; the holder closes it.
     """
+
+    user: int | None
 
     process: subprocess.Popen[bytes]
     pidfd: int
     link: socket.socket
     log: LogSince
 
+    def give_up(self) -> None:
+        """End it, for nobody is there any more to hear it."""
+        self.process.kill()
+        self.process.wait()
+        self.link.close()
+        os.close(self.pidfd)
+
 
 def start(command: ZygoteCommand) -> Started:
-    """Start it.
+    """Start it. May take long, for its interpreter may be on a file system that hangs.
 
     Raises:
         Unavailable: If this host cannot, for want of a file, a right or room.
@@ -86,7 +96,7 @@ def _start(command: ZygoteCommand) -> Started:
                 raise
     finally:
         os.close(log)
-    return Started(process, _pidfd_of(process, ours), ours, since)
+    return Started(command.user, process, _pidfd_of(process, ours), ours, since)
 
 
 def _cut(log: int) -> int:

@@ -8,7 +8,7 @@ zygote that runs as that user, for loading a user's files is running that user's
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,17 @@ from pathlib import Path
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Fork, Launch, Warm
 
+from .own_thread import in_own_thread
 from .trusted_paths import first_untrusted, look_at
+from .zygote_command import LIBRARIES, NO_HOME, TUNED, environ_for, program
+from .zygote_logs import zygote_log
 from .zygote_process import NotSent, ZygoteProcess
-from .zygote_start import ZygoteCommand
+from .zygote_start import Started, ZygoteCommand, start
 
 logger = logging.getLogger(__name__)
 
+_LOOKED_AT_WITHIN_S = 120.0
+_STARTED_WITHIN_S = 20.0
 _WARM_WITHIN_S = 60.0
 _FORK_WITHIN_S = 10.0
 _FIRST_PAUSE_S = 0.5
@@ -29,19 +34,6 @@ _LONGEST_PAUSE_S = 30.0
 _ENDS_WITHIN_S = 2.0
 _IDLE_KEPT_S = 300.0
 """A user's own zygote holds 150 MB: it goes when its user has had nothing for that long."""
-_ZYGOTE = "jupyter_gpupool.runtime.zygote"
-_SECRET = "GPUPOOL_TOKEN"  # noqa: S105 - the name of it
-_LIBRARIES = "LD_LIBRARY_PATH"
-_SHARED = ("PATH", "LANG", "LC_", _LIBRARIES, "TZ", "TMPDIR", "CUDA", "NVIDIA", "GPUPOOL_", "DASK_")
-"""What of root's environment users' processes may see, by prefix."""
-_NO_HOME = {"HOME": "/nonexistent"}
-"""For a zygote of many users: root's own configuration is for none of them."""
-_TUNED = {
-    # As dask's own Nanny starts its workers; read by the C library when a process starts.
-    "MALLOC_TRIM_THRESHOLD_": "65536",
-    # pyarrow's allocator would start a thread, and a process with threads cannot be forked safely.
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +114,9 @@ class Zygotes:
         self._exited = exited
         self._slots: dict[Identity | None, _Slot] = {}
         self._is_closed = False
-        self._untrusted: Path | None = None
+        self._asked = 0
         self._may_share = may_share
-        self._is_looked_at = not may_share
+        self._look: asyncio.Task[Path | None] | None = None
 
     async def warm(self, identity: Identity | None) -> Warm:
         """Have a zygote for that user, started if need be; None is the agent's own user.
@@ -132,7 +124,15 @@ class Zygotes:
         Raises:
             Unavailable: If there can be none; the message holds its last lines.
         """
-        slot = await self._slot_for(identity)
+        self._asked += 1
+        try:
+            return await self._warm(await self._slot_for(identity))
+        finally:
+            self._asked -= 1
+
+    async def _warm(self, slot: _Slot) -> Warm:
+        if self._is_closed:
+            raise Unavailable("This environment has just been given up.", hint="Try again.")
         self._note_use(slot)
         if slot.process is not None and slot.warm is not None and not slot.process.is_gone:
             return slot.warm
@@ -178,6 +178,8 @@ class Zygotes:
     async def close(self) -> None:
         """End the zygotes, those that hang as well: they hold nothing. Their children live on."""
         self._is_closed = True
+        if self._look is not None:
+            self._look.cancel()
         for slot in self._slots.values():
             slot.forget_timers()
             if slot.starting is not None:
@@ -194,10 +196,26 @@ class Zygotes:
         return tuple(p.pid for p in processes if p is not None and not p.is_gone)
 
     @property
-    def is_used(self) -> bool:
-        """Whether a zygote is being started or forks, or a child of one lives."""
+    def logs(self) -> tuple[Path, ...]:
+        """Where those write to that run or are being started."""
         slots = self._slots.values()
-        return any(s.starting or (s.process is not None and s.process.is_used) for s in slots)
+        return tuple(
+            self._log(slot)
+            for slot in slots
+            if slot.starting or (slot.process is not None and not slot.process.is_gone)
+        )
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a zygote is asked for, is being started or forks, or a child of one lives."""
+        slots = self._slots.values()
+        return self._asked > 0 or any(
+            s.starting or (s.process is not None and s.process.is_used) for s in slots
+        )
+
+    async def speaks_for_all(self, identity: Identity | None) -> bool:
+        """Whether what that user's zygote says holds for whoever else comes."""
+        return (await self._slot_for(identity)).identity is None
 
     async def _slot_for(self, identity: Identity | None) -> _Slot:
         own = os.geteuid()
@@ -235,29 +253,57 @@ class Zygotes:
         self._exited(pid, status)
 
     async def _shares(self) -> bool:
-        if not self._is_looked_at:
-            self._untrusted = await asyncio.to_thread(_first_untrusted, self._interpreter)
-            self._is_looked_at = True
-            if self._untrusted is not None:
-                logger.warning(
-                    "%s is not root's alone, so each user gets a zygote of their own.",
-                    self._untrusted,
-                )
-        return self._may_share and self._untrusted is None
+        if not self._may_share:
+            return False
+        if self._look is None or (self._look.done() and self._look.exception() is not None):
+            self._look = asyncio.create_task(self._look_for_untrusted())
+        # One look for all that come together: an environment has a hundred thousand files.
+        return await asyncio.shield(self._look) is None
+
+    async def _look_for_untrusted(self) -> Path | None:
+        try:
+            async with asyncio.timeout(_LOOKED_AT_WITHIN_S):
+                found = await in_own_thread(partial(_first_untrusted, self._interpreter))
+        except TimeoutError as error:
+            raise Unavailable(
+                f"The files of {self._interpreter} cannot be looked at: their disk does not answer."
+            ) from error
+        if found is not None:
+            logger.warning(
+                "%s is not root's alone, so each user gets a zygote of their own.", found
+            )
+        return found
 
     async def _start(self, slot: _Slot) -> Warm:
         try:
             slot.warm = None
             slot.process = ZygoteProcess(
-                self._command(slot),
+                await self._started(slot),
                 exited=partial(self._note_exit, slot),
                 gone=partial(self._replace, slot),
             )
             slot.warm = await slot.process.warm(_WARM_WITHIN_S)
             slot.pause_s = 0.0
+            if slot.warm.problem and not self._is_kept:
+                # It is of no use, and what it lacks may be installed the next time.
+                slot.process.kill()
             return slot.warm
         finally:
             slot.starting = None
+
+    async def _started(self, slot: _Slot) -> Started:
+        starting = in_own_thread(partial(start, self._command(slot)))
+        try:
+            async with asyncio.timeout(_STARTED_WITHIN_S):
+                return await asyncio.shield(starting)
+        except (TimeoutError, asyncio.CancelledError) as given_up:
+            starting.add_done_callback(_give_up)
+            if isinstance(given_up, asyncio.CancelledError):
+                raise
+            raise Unavailable(
+                "The zygote of this host cannot be started: its disk does not answer.",
+                hint=f"Look after the disk of {self._interpreter}.",
+            ) from None
 
     def _replace(self, slot: _Slot) -> None:
         """A zygote has died: have another one, later each time it dies before it was warm."""
@@ -279,6 +325,9 @@ class Zygotes:
         # Its failure is told to whoever forks next; the death itself leads here again.
         slot.starting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
+    def _log(self, slot: _Slot) -> Path:
+        return zygote_log(self._log_folder, self._name, slot.user)
+
     def _command(self, slot: _Slot) -> ZygoteCommand:
         identity = slot.identity
         isolated = os.geteuid() == 0 and identity is None and self._may_share
@@ -287,42 +336,32 @@ class Zygotes:
             arguments=(
                 str(self._interpreter),
                 "-I" if isolated else "-P",
-                *_program(self._package_folder),
+                *program(self._package_folder),
                 str(self._spares if identity is None else 0),
             ),
             user=None if identity is None else identity.uid,
             group=None if identity is None else identity.gid,
             groups=() if identity is None else identity.groups,
             environ={
-                **_environ(os.environ, shared=os.geteuid() == 0),
-                **(_NO_HOME if isolated else {}),
-                **_TUNED,
+                **environ_for(
+                    os.environ,
+                    shared=os.geteuid() == 0,
+                    is_own=self._package_folder is None,
+                ),
+                **(NO_HOME if isolated else {}),
+                **TUNED,
             },
-            log=self._log_folder / f"zygote-{self._name}-{slot.user}.log",
+            log=self._log(slot),
         )
 
 
-def _program(package_folder: Path | None) -> tuple[str, str]:
-    """How an interpreter is told to be a zygote."""
-    if package_folder is None:
-        return "-m", _ZYGOTE
-    # Only while our package is found: nothing else may ever come from there.
-    return "-c", (
-        f"import sys; sys.path.insert(0, {str(package_folder)!r});"
-        f" from {_ZYGOTE} import main; sys.path.pop(0); sys.exit(main(sys.argv))"
-    )
+def _give_up(starting: asyncio.Future[Started]) -> None:
+    if starting.exception() is None:
+        starting.result().give_up()
 
 
 def _first_untrusted(interpreter: Path) -> Path | None:
-    return first_untrusted(look_at(interpreter, os.environ.get(_LIBRARIES, "")))
-
-
-def _environ(environ: Mapping[str, str], *, shared: bool) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environ.items()
-        if not name.startswith(_SECRET) and (not shared or name.startswith(_SHARED))
-    }
+    return first_untrusted(look_at(interpreter, os.environ.get(LIBRARIES, "")))
 
 
 def _request(slot: _Slot, identity: Identity | None) -> Fork:

@@ -22,3 +22,10 @@ def test_last_lines_of_another_process_are_left_out(tmp_path) -> None:
 def test_no_log_has_no_last_lines(tmp_path) -> None:
     """A process may die before it says a word."""
     assert last_lines(tmp_path / "log") == ""
+
+
+def test_log_that_was_cut_meanwhile_tells_what_is_left(tmp_path) -> None:
+    """Where this process's words began is no place in it any more."""
+    log = tmp_path / "log"
+    log.write_text("end\n")
+    assert last_lines(log, since=1000) == "end"
