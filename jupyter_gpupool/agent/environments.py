@@ -7,6 +7,7 @@ environment comes and goes in the same way, without having been written down by 
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,10 +23,15 @@ from jupyter_gpupool.protocol.versions import read_versions
 from .kernel_environment import check_kernels_own
 from .offered import Offered, Stamp, not_python
 from .own_package import expose_package
+from .own_thread import in_own_thread
 from .probing import CannotRun, Probed, probe
 from .zygotes import Identity, Zygotes
 
 logger = logging.getLogger(__name__)
+
+_MOST_KEPT_UNUSED = 2
+_LOOKED_AT_WITHIN_S = 10.0
+_NO_DISK = Probed(problem="its disk does not answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,18 @@ class _Known:
     """What is known of an environment, and of which state of its files."""
 
     probed: Probed = field(default_factory=Probed)
-    stamp: Stamp = ()
+    stamp: Stamp | None = None
+    stamping: asyncio.Future[Stamp] | None = None
+
+    async def stamp_of(self, offered: Offered) -> Stamp:
+        """The state of its files now; empty while their disk does not answer."""
+        if self.stamping is None or self.stamping.done():
+            self.stamping = in_own_thread(offered.stamp)
+        try:
+            async with asyncio.timeout(_LOOKED_AT_WITHIN_S):
+                return await asyncio.shield(self.stamping)
+        except TimeoutError:
+            return ()
 
 
 class Environments:
@@ -91,6 +108,7 @@ class Environments:
         self._news = news
         self._now_s = now_s
         self._kept: dict[Offered, _Kept] = {}
+        self._checking: dict[Offered, asyncio.Task[None]] = {}
         self._known: dict[Offered, _Known] = {each: _Known() for each in rules.offered}
         self._known[self._default].probed = Probed(versions=read_versions())
 
@@ -103,6 +121,11 @@ class Environments:
     def pids(self) -> tuple[int, ...]:
         """The zygotes that run."""
         return tuple(pid for kept in self._kept.values() for pid in kept.zygotes.pids)
+
+    @property
+    def logs(self) -> frozenset[Path]:
+        """Where the zygotes that run write to."""
+        return frozenset(log for kept in self._kept.values() for log in kept.zygotes.logs)
 
     @property
     def others_do(self) -> bool:
@@ -154,8 +177,9 @@ class Environments:
             Unavailable: If there is no such process; the message holds why.
             NotAllowed: If that user cannot run the kernel's interpreter.
         """
-        if environment.is_kernels and environment not in self._kept:
-            await check_kernels_own(environment.interpreter, identity)
+        if environment.is_kernels:
+            environment = environment.of(os.geteuid() if identity is None else identity.uid)
+            await self._check(environment, identity)
         problem = await self._warm(environment, identity)
         if problem:
             raise Unavailable(
@@ -195,6 +219,8 @@ class Environments:
 
     async def close(self) -> None:
         """End the zygotes; their children live on."""
+        for checking in self._checking.values():
+            checking.cancel()
         for offered in list(self._kept):
             await self._drop(offered)
 
@@ -215,13 +241,34 @@ class Environments:
         same = (each for each in self._rules.offered if each.is_started_by(path))
         return next(same, Offered(OWN_ENVIRONMENT, path, is_kernels=True))
 
+    async def _check(self, environment: Offered, identity: Identity | None) -> None:
+        """Ask it once for all that come together, and for none while it is kept."""
+        if environment in self._kept:
+            return
+        checking = self._checking.get(environment)
+        if checking is None:
+            check = check_kernels_own(environment.interpreter, identity)
+            checking = self._checking[environment] = asyncio.create_task(check)
+            checking.add_done_callback(lambda _: self._checking.pop(environment))
+        await asyncio.shield(checking)
+        await self._make_room(environment)
+
+    async def _make_room(self, environment: Offered) -> None:
+        """Let a user keep few kernels' environments warm: there is no end of paths to name."""
+        others = [
+            offered
+            for offered, kept in sorted(self._kept.items(), key=lambda item: item[1].used_at_s)
+            if offered.user == environment.user and offered.is_kernels
+        ]
+        for offered in others[: max(0, len(others) - _MOST_KEPT_UNUSED)]:
+            if not self._is_used(offered):
+                await self._drop(offered)
+
     async def _warm(self, environment: Offered, identity: Identity | None) -> str:
         zygotes = self._zygotes(environment)
         warm = await zygotes.warm(identity)
-        if warm.problem and environment != self._default:
-            # What it lacks may be installed the next time.
-            await self._drop(environment)
-        if environment in self._known:
+        # What one user has installed for himself says nothing of what others find.
+        if environment in self._known and await zygotes.speaks_for_all(identity):
             self._learn(environment, Probed(versions=warm.versions, problem=warm.problem))
         return warm.problem
 
@@ -232,17 +279,21 @@ class Environments:
             self._news()
 
     async def _look_at(self, offered: Offered) -> None:
-        known, stamp = self._known[offered], await asyncio.to_thread(offered.stamp)
+        known = self._known[offered]
+        stamp = await known.stamp_of(offered)
         if stamp == known.stamp or self._is_used(offered):
             return
         # What is warm now would mix what it has loaded with what is there.
         await self._drop(offered)
+        self._learn(offered, await self._looked_into(offered) if stamp else _NO_DISK)
+        known.stamp = stamp
+
+    async def _looked_into(self, offered: Offered) -> Probed:
         try:
-            self._learn(offered, await probe(offered.interpreter, self._rules.looks_as))
+            return await probe(offered.interpreter, self._rules.looks_as)
         except CannotRun:
             # Whoever claims it may be let in all the same.
-            self._learn(offered, Probed())
-        known.stamp = stamp
+            return Probed()
 
     def _lacks(self, offered: Offered) -> bool:
         return bool(self._known[offered].probed.problem)

@@ -13,6 +13,7 @@ from jupyter_gpupool.pool.ids import ClaimId
 
 from .carry_out import CarryOut
 from .claim_folders import (
+    LOGS_KEPT_S,
     cut_large,
     remove_folders,
     remove_old_logs,
@@ -22,6 +23,7 @@ from .device_watch import Pace
 from .memory import kill, outgrown
 from .parts import Parts
 from .seen import Stage
+from .zygote_logs import remove_old_zygote_logs
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ class Housekeeping:
         while True:
             await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
             logs = [self._parts.folder.log(key) for key in self._parts.table]
+            logs += self._parts.environments.logs
             if time.monotonic() - tidied_at_s < _TIDY_EVERY_S:
                 if cut_large(logs, only_look=True):
                     await asyncio.to_thread(cut_large, logs)
@@ -82,10 +85,19 @@ class Housekeeping:
             gone = set_aside_working_folders(folder, keep=keep)
             await asyncio.to_thread(remove_folders, gone)
             await asyncio.to_thread(remove_old_logs, folder, keep=keep)
+            self._remove_old_zygote_logs()
         except OSError as error:
             logger.warning("Old folders could not be tidied: %s", error)
         self._parts.records.tidy()
         self._parts.groups.tidy()
+
+    def _remove_old_zygote_logs(self) -> None:
+        # Not in a thread: one that is started meanwhile would write into a file that is gone.
+        remove_old_zygote_logs(
+            self._parts.folder.logs,
+            keep=self._parts.environments.logs,
+            older_than_s=time.time() - LOGS_KEPT_S,
+        )
 
     def _turn_if_orphaned(self) -> None:
         if any(seen.stage is Stage.FAILED for seen in self._parts.table.values()):

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import BadRequest
@@ -27,11 +27,17 @@ class Offered:
 
     Attributes:
         is_kernels: It is the one of somebody's kernel, and never shared between users.
+        user: Whose that is, once it is known.
     """
 
     name: str
     interpreter: Path
     is_kernels: bool = False
+    user: int | None = None
+
+    def of(self, user: int) -> "Offered":
+        """That user's own."""
+        return replace(self, user=user)
 
     @property
     def log_name(self) -> str:

@@ -2,25 +2,24 @@
 
 import asyncio
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from agent_harness.fake_python import fake_python
 from other_python import make_environment, packages_of
 
 from jupyter_gpupool.agent.environments import EnvironmentRules, Environments
 from jupyter_gpupool.agent.offered import Offered, read_offers
-from jupyter_gpupool.agent.zygotes import NOBODY, Zygotes
+from jupyter_gpupool.agent.zygotes import NOBODY, Identity, Zygotes
 from jupyter_gpupool.pool.errors import BadRequest, NotAllowed, NotFound, Unavailable
 from jupyter_gpupool.protocol.launch import Launch, Role, Tls
 
 DEADLINE_S = 60.0
 KEPT_S = 100.0
 DEFAULT = Offered("default", Path(sys.executable))
-WARM_WITH_A_PROBLEM = """#!/bin/bash
-printf '{"is": "Warm", "problem": "it lacks dask_cuda"}\\n' >&${@: -1}
-exec cat <&${@: -1}
-"""
 
 
 class Host:
@@ -52,7 +51,7 @@ class Host:
     def _note_news(self) -> None:
         self.told += 1
 
-    async def fork(self, environment: Offered) -> int:
+    async def fork(self, environment: Offered, identity: Identity | None = None) -> int:
         """A worker that cannot start: it ends by itself."""
         log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         launch = Launch(
@@ -68,7 +67,7 @@ class Host:
         )
         try:
             return await self.environments.fork(
-                launch, environment=environment, identity=None, log_fd=log, lock_fd=None
+                launch, environment=environment, identity=identity, log_fd=log, lock_fd=None
             )
         finally:
             os.close(log)
@@ -103,28 +102,28 @@ def second(tmp_path):
     return Offered("second", make_environment(tmp_path / "second"))
 
 
+@pytest.fixture
+def quick(tmp_path):
+    """A second environment that only answers as one."""
+    return Offered("quick", fake_python(tmp_path / "quick" / "bin" / "python"))
+
+
 async def test_environment_without_our_package_forks_with_the_agents_own(host_of, second):
-    """Nobody has to install us anywhere but on the host; and the log says whose it is."""
+    """Nobody has to install us anywhere but on the host, and nothing else of ours gets there."""
     host = host_of(second)
     await host.fork(second)
     await host.until_ended()
     assert (host.folder / f"zygote-second-{os.geteuid()}.log").exists()
     assert "nonsense" in (host.folder / "log").read_text()
     assert host.report("second").is_warm
-
-
-async def test_only_our_package_is_lent_to_other_environments(host_of, second):
-    """What else is installed beside it stays out."""
-    host = host_of(second)
-    await host.fork(second)
     assert os.listdir(host.folder / "package") == ["jupyter_gpupool"]  # noqa: PTH208 - one name
 
 
-async def test_environment_is_dropped_when_nobody_used_it_for_long(host_of, second):
+async def test_environment_is_dropped_when_nobody_used_it_for_long(host_of, quick):
     """Counted from its last process's end; the default stays for ever."""
-    host = host_of(second)
+    host = host_of(quick, default=Offered("default", quick.interpreter))
     await host.environments.warm_default()
-    await host.fork(second)
+    await host.fork(quick)
     await host.until_ended()
     both = host.environments.pids
     host.now_s += KEPT_S - 1
@@ -133,13 +132,13 @@ async def test_environment_is_dropped_when_nobody_used_it_for_long(host_of, seco
     host.now_s += 1
     await host.environments.drop_unused()
     assert host.environments.pids == both[:1]
-    assert not host.report("second").is_warm
+    assert not host.report("quick").is_warm
 
 
-async def test_environment_that_forks_is_not_dropped(host_of, second):
+async def test_environment_that_forks_is_not_dropped(host_of, quick):
     """However long ago it was used before."""
-    host = host_of(second)
-    forking = asyncio.create_task(host.fork(second))
+    host = host_of(quick, default=Offered("default", quick.interpreter))
+    forking = asyncio.create_task(host.fork(quick))
     await asyncio.sleep(0)
     host.now_s += KEPT_S
     await host.environments.drop_unused()
@@ -183,11 +182,10 @@ async def test_default_is_known_before_its_zygote_is_warm(host_of):
 
 async def test_default_that_lacks_something_leaves_the_others_of_use(host_of, second, tmp_path):
     """Its host starts processes all the same; one whose zygote only died does not."""
-    lacking, dying = tmp_path / "lacking", tmp_path / "dying"
-    lacking.write_text(WARM_WITH_A_PROBLEM)
+    lacking = fake_python(tmp_path / "lacking", problem="it lacks dask_cuda")
+    dying = tmp_path / "dying"
     dying.write_text("#!/bin/sh\nexit 1\n")
-    for python in (lacking, dying):
-        python.chmod(0o755)
+    dying.chmod(0o755)
     hosts = [host_of(second, default=Offered("default", path)) for path in (lacking, dying)]
     problems = [await host.environments.warm_default() for host in hosts]
     assert problems[0] == "it lacks dask_cuda"
@@ -196,12 +194,10 @@ async def test_default_that_lacks_something_leaves_the_others_of_use(host_of, se
 
 async def test_default_that_lacks_something_is_warmed_anew_once_it_changed(host_of, tmp_path):
     """Whoever installs what it lacked need not restart the agent."""
-    python = tmp_path / "lacking"
-    python.write_text(WARM_WITH_A_PROBLEM)
-    python.chmod(0o755)
+    python = fake_python(tmp_path / "lacking", problem="it lacks dask_cuda")
     environments = host_of(default=Offered("default", python)).environments
     assert await environments.warm_default() == "it lacks dask_cuda"
-    python.write_text(WARM_WITH_A_PROBLEM.replace("it lacks dask_cuda", ""))
+    fake_python(python)
     await environments.look()
     assert await environments.warm_default() == ""
 
@@ -240,14 +236,62 @@ def test_kernels_own_environment_that_is_offered_anyway_is_that_one(host_of):
     assert own == Offered("kernel", Path("/home/ann/bin/python"), is_kernels=True)
 
 
-async def test_kernels_own_environment_starts_on_demand(host_of, second):
+async def test_kernels_own_environment_starts_on_demand(host_of, quick):
     """As one that was written down, but for its name."""
     host = host_of()
-    own = host.environments.find("kernel", str(second.interpreter))
+    own = host.environments.find("kernel", str(quick.interpreter))
     await host.fork(own)
     await host.until_ended()
     assert host.environments.names == ("default",)
     assert len(list(host.folder.glob("zygote-kernel-*.log"))) == 1
+
+
+async def test_user_keeps_few_kernels_environments_warm(host_of, tmp_path):
+    """There is no end of paths to name, and each holds memory for long."""
+    host = host_of()
+    for number in range(6):
+        host.now_s += 1
+        host.ended.clear()
+        python = fake_python(tmp_path / str(number) / "bin" / "python")
+        await host.fork(host.environments.find("kernel", str(python)))
+        await host.until_ended()
+    assert len(host.environments.pids) == 3
+
+
+async def test_kernel_is_asked_once_by_all_that_come_together(host_of, tmp_path):
+    """A claim's processes are started at the same time."""
+    asked = tmp_path / "asked"
+    python = fake_python(tmp_path / "own" / "bin" / "python")
+    python.write_text(python.read_text().replace("exit\n", f"echo >> {asked}; exit\n", 1))
+    host = host_of()
+    own = host.environments.find("kernel", str(python))
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.gather(*(host.fork(own) for _ in range(3)))
+    assert asked.read_text() == "\n"
+
+
+@pytest.fixture
+def theirs():
+    """An environment that is not root's alone, where all may read it."""
+    folder = Path(tempfile.mkdtemp(prefix="gpupool-"))
+    folder.chmod(0o755)
+    python = fake_python(folder / "bin" / "python")
+    os.chown(python, NOBODY.uid, NOBODY.gid)
+    yield Offered("theirs", python)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' processes")
+async def test_what_one_user_lacks_says_nothing_of_the_environment(host_of, theirs):
+    """Packages of their own may spoil it for them alone; others' processes go on."""
+    host = host_of(theirs)
+    await host.fork(theirs, Identity(1234, 1234))
+    others = host.environments.pids
+    fake_python(theirs.interpreter, problem="it lacks dask_cuda")
+    with pytest.raises(Unavailable, match="lacks dask_cuda"):
+        await host.fork(theirs, NOBODY)
+    assert host.report("theirs").problem == ""
+    assert host.environments.pids == others
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' processes")
