@@ -9,14 +9,19 @@ import contextlib
 import inspect
 import json
 import os
+import select
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from jupyter_gpupool.protocol import versions
 
+from .footprint import HOST_MARK
+from .own_thread import in_own_thread
 from .zygotes import Identity
 
 _ANSWERS_WITHIN_S = 20.0
@@ -49,33 +54,40 @@ async def probe(interpreter: Path, identity: Identity | None) -> Probed:
     Raises:
         CannotRun: If that user may not.
     """
+    asking = in_own_thread(partial(_ask, interpreter, identity))
     try:
-        process = await _start(interpreter, identity)
+        # Its own deadline does not hold where a file system hangs.
+        async with asyncio.timeout(_ANSWERS_WITHIN_S + 2 * _ENDS_WITHIN_S):
+            return await asking
     except PermissionError as error:
         raise CannotRun(error.strerror) from error
+    except TimeoutError:
+        return _silent()
     except OSError as error:
         return _no_python(error.strerror or "it does not start")
+
+
+def _ask(interpreter: Path, identity: Identity | None) -> Probed:
+    said, process = b"", _start(interpreter, identity)
+    assert process.stdout is not None
     try:
-        async with asyncio.timeout(_ANSWERS_WITHIN_S):
-            return _read(await _all_said(process))
+        said = _all_said(process.stdout.fileno())
     except TimeoutError:
-        return Probed(problem=f"it does not answer within {_ANSWERS_WITHIN_S:.0f} s")
+        return _silent()
     finally:
-        await _end(process)
+        process.stdout.close()
+        _end(process)
+    return _read(said)
 
 
-async def _start(interpreter: Path, identity: Identity | None) -> Process:
-    return await asyncio.create_subprocess_exec(
-        interpreter,
-        "-c",
-        _TEXT,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=STDOUT,
+def _start(interpreter: Path, identity: Identity | None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - it is run as whoever may do no harm by it
+        [interpreter, "-c", _TEXT],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         cwd="/",
-        # Not isolated, for a user's own packages count for what runs as that user; and by a
-        # variable, for old Pythons refuse an option that they do not know.
-        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONSAFEPATH": "1"},
+        env=_environ(),
         start_new_session=True,
         user=None if identity is None else identity.uid,
         group=None if identity is None else identity.gid,
@@ -83,23 +95,40 @@ async def _start(interpreter: Path, identity: Identity | None) -> Process:
     )
 
 
-async def _all_said(process: Process) -> bytes:
-    """What it writes until its end, or until nobody would read on."""
-    assert process.stdout is not None
-    said = b""
-    while len(said) < _MOST_BYTES and (more := await process.stdout.read(_MOST_BYTES)):
+def _environ() -> dict[str, str]:
+    # Not isolated, for a user's own packages count for what runs as that user; and by a variable,
+    # for old Pythons refuse an option that they do not know.
+    fixed = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONSAFEPATH": "1"}
+    # So the next agent ends one that hangs when this one dies.
+    return fixed | {HOST_MARK: os.environ[HOST_MARK]} if HOST_MARK in os.environ else fixed
+
+
+def _all_said(output: int) -> bytes:
+    """What it writes until its end, or until nobody would read on.
+
+    Raises:
+        TimeoutError: If it comes to neither.
+    """
+    said, deadline_s = b"", time.monotonic() + _ANSWERS_WITHIN_S
+    poll = select.poll()
+    poll.register(output, select.POLLIN)
+    while len(said) < _MOST_BYTES:
+        if not poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
+            raise TimeoutError
+        more = os.read(output, _MOST_BYTES)
+        if not more:
+            break
         said += more
     return said
 
 
-async def _end(process: Process) -> None:
-    if process.returncode is None:
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
         # Its session is its own: what it started goes with it.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_ENDS_WITHIN_S):
-            await process.communicate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_ENDS_WITHIN_S)
 
 
 def _read(said: bytes) -> Probed:
@@ -111,6 +140,10 @@ def _read(said: bytes) -> Probed:
         return Probed(versions=found, problem=str(answer["problem"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         return _no_python("it answers otherwise")
+
+
+def _silent() -> Probed:
+    return Probed(problem=f"it does not answer within {_ANSWERS_WITHIN_S:.0f} s")
 
 
 def _no_python(why: str) -> Probed:

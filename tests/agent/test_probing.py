@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from other_python import make_environment, packages_of
 
+from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.agent.kernel_environment import check_kernels_own
 from jupyter_gpupool.agent.probing import CannotRun, probe
+from jupyter_gpupool.agent.stopping import wait_for_end
 from jupyter_gpupool.agent.zygotes import NOBODY
 from jupyter_gpupool.pool.errors import Conflict, NotAllowed
 from jupyter_gpupool.protocol.versions import read_versions
@@ -71,6 +73,14 @@ async def test_interpreter_that_hangs_is_given_up_and_ended(script, tmp_path, mo
 async def test_interpreter_that_talks_without_end_fills_no_memory(script):
     """It is listened to for a moment only."""
     assert not (await probe(script("exec yes"), None)).is_python
+
+
+async def test_nobody_listens_to_what_an_interpreter_has_left_running(script, tmp_path):
+    """It could write for ever; so it hears that its words have no reader."""
+    python = script(f"setsid yes & echo $! > {tmp_path}/left")
+    assert not (await probe(python, None)).is_python
+    left = procfs.read_row(int((tmp_path / "left").read_text()))
+    assert left is None or await wait_for_end(left.id, 10)
 
 
 async def test_interpreter_that_may_not_be_run_says_nothing_of_its_environment(script):
