@@ -118,11 +118,28 @@ def _import_folders(interpreter: Path) -> list[Path]:
     else:
         entries = []
         prefixes = {interpreter.parent.parent, interpreter.resolve().parent.parent}
+        prefixes |= {home.resolve().parent for home in _homes(interpreter)}
+    if not prefixes.isdisjoint(_SYSTEM_PREFIXES):
+        # A Debian's Python in the one loads from the other as well.
+        prefixes |= set(_SYSTEM_PREFIXES)
     for prefix in prefixes:
         is_system = prefix in _SYSTEM_PREFIXES
         names = ("lib/python3*",) if is_system else ("lib", "lib64", "pyvenv.cfg")
         entries += (path for name in names for path in prefix.glob(name))
     return entries
+
+
+def _homes(interpreter: Path) -> Iterator[Path]:
+    """Where the Python is that an environment was made of, should its own be a copy of that."""
+    for folder in (interpreter.parent, interpreter.parent.parent):
+        try:
+            lines = (folder / "pyvenv.cfg").read_text(errors="surrogateescape").splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            name, _, value = line.partition("=")
+            if name.strip().lower() == "home" and value.strip().startswith("/"):
+                yield Path(value.strip())
 
 
 def _entries(folder: str) -> list[str]:

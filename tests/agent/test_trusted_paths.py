@@ -73,6 +73,15 @@ def test_path_files_and_library_folders_are_followed(environment, tmp_path):
     assert wanted <= environment.seen(libraries=f":{tmp_path / 'libraries'}")
 
 
+def test_python_that_an_environment_was_copied_from_is_looked_at(environment, tmp_path):
+    """It loads the standard library from there, though its own interpreter is no link."""
+    module = tmp_path / "base" / "lib" / "python3.11" / "os.py"
+    module.parent.mkdir(parents=True)
+    module.touch()
+    (environment.python.parent.parent / "pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\n")
+    assert str(module) in environment.seen()
+
+
 def test_editable_finder_is_not_trusted(environment):
     """It maps names to folders in code, which only running it would tell."""
     finder = environment.site / "__editable___pkg_1_0_finder.py"
