@@ -17,6 +17,7 @@ What one side has and the other does not name is unknown, and the unknown refuse
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 Versions = Mapping[str, str]
 """Of "python" and of packages."""
@@ -75,6 +76,7 @@ def that_matter(versions: Versions) -> tuple[tuple[str, str], ...]:
 _Pair = tuple[int, int]
 
 
+@lru_cache(maxsize=1024)
 def _pair(version: str) -> _Pair | None:
     """Its first two numbers, or None if it is no version."""
     found = _NUMBERS.match(version)

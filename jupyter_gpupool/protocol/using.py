@@ -53,8 +53,8 @@ class KernelBody(Body):
 
     host: Words
     boot_id: Words
-    pid: Annotated[int, Field(gt=0)]
-    started: Annotated[int, Field(ge=0)]
+    pid: Annotated[int, Field(gt=0, lt=2**31)]
+    started: Annotated[int, Field(ge=0, lt=2**53)]
     name: Words = ""
 
 

@@ -73,7 +73,7 @@ async def test_ended_claim_takes_nothing_more(site):
         gone = await client.delete(f"{path}/kernels/k-1")
         told = (await client.get(f"{path}/explanation")).json()
     assert ([answer.status_code for answer in refused], gone.status_code) == ([409, 409], 204)
-    assert told["lines"][0] == "It ended 0 s ago (cancelled): Cancelled."
+    assert told["lines"][0].endswith("ago (cancelled): Cancelled.")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,8 @@ async def test_ended_claim_takes_nothing_more(site):
         ("PUT", "kernels/" + "x" * 201, _KERNEL, "kernel"),
         ("PUT", "kernels/a%0Ab", _KERNEL, "kernel"),
         ("PUT", "kernels/k", _KERNEL | {"pid": 0}, "pid"),
+        ("PUT", "kernels/k", _KERNEL | {"pid": 2**31}, "pid"),
+        ("PUT", "kernels/k", _KERNEL | {"started": 10**4000}, "started"),
         ("PUT", "kernels/k", _KERNEL | {"name": "\x1b[2J"}, "name"),
         ("PUT", "kernels/k", {}, "host"),
         ("POST", "keep_alive", {"for_s": -1}, "for_s"),
@@ -181,10 +183,11 @@ async def test_running_claim_says_why_it_has_no_more(site):
         await client.put(f"{path}/kernels/k-1", json=_KERNEL)
         told = (await client.get(f"{path}/explanation")).json()
     assert (told["phase"], told["place"]) == ("running", None)
-    assert told["lines"] == [
-        "It runs for 0 s now, with 1 of up to 3 workers.",
+    first, *others, last = told["lines"]
+    assert first.endswith("with 1 of up to 3 workers.")
+    assert others == [
         "It would take 2 more.",
         "1 device of the pool would do: 1 its own, 0 free.",
         "What its kernel a.ipynb does is not known.",
-        "It ends by itself in 1 h 00 min.",
     ]
+    assert last.startswith("It ends by itself in ")
