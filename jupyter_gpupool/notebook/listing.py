@@ -48,5 +48,14 @@ class Listing(tuple[_T, ...], Generic[_T]):
         for view in self:
             table.add_row(*(Text(cell) for cell in self.row(view)))
         written = StringIO()
-        Console(file=written, width=_WIDTH, highlight=False).print(table)
+        console = Console(
+            file=written,
+            width=_WIDTH,
+            highlight=False,
+            # In a kernel it would display the table itself, and write nothing.
+            force_jupyter=False,
+            # And with FORCE_COLOR set, as kernels have it, write a terminal's colours.
+            force_terminal=False,
+        )
+        console.print(table)
         return "\n".join(line.rstrip() for line in written.getvalue().splitlines())

@@ -155,6 +155,13 @@ def test_claim_shows_a_card(kernel: Kernel) -> None:
     assert "text/html" in shown.text("display_data", "data")
 
 
+def test_table_is_text_as_well(kernel: Kernel) -> None:
+    """Printed it shows nothing beside itself, and nothing that only a terminal understands."""
+    shown = kernel.run("import jupyter_gpupool\nprint(jupyter_gpupool.claims())")
+    assert shown.text("display_data", "data") == ""
+    assert shown.text("stream", "text").split()[:2] == ["NAME", "STATE"]
+
+
 def test_output_is_shown_while_the_cell_runs(kernel: Kernel) -> None:
     """And its value as a result."""
     code = "%%gpupool\nimport time\nprint('first')\ntime.sleep(600)"
