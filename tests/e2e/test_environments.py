@@ -1,22 +1,26 @@
 """Claims in Python environments of their choice, from a user's script to a worker's interpreter."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from e2e_harness.devices import SimulatedDevices
+from e2e_harness.notebook import Notebook
 from e2e_harness.running_pool import MakePool, RunningPool, Setup
 from e2e_harness.user import User, UserFailed
 from other_python import make_environment
 
+OURS_ALONE = ("pydantic", "httpx", "websockets", "fastapi", "sqlalchemy", "traitlets", "IPython")
+"""What managers, agents and kernels need, and what of it no environment of workers need have."""
 ONE = {"workers": {"min": 1, "max": 1}}
 
 
 @pytest.fixture(scope="module")
 def second(folders: Callable[[], Path]) -> Path:
-    """An environment with all that workers need, and without our package."""
+    """An environment with all that workers need, and without our package and its own needs."""
     folder = folders()
-    make_environment(folder)
+    make_environment(folder, without=OURS_ALONE)
     return folder
 
 
@@ -40,6 +44,20 @@ def test_work_runs_in_the_environment_that_was_named(pool, second, user) -> None
     assert user.ask("compute", claim_id=claim_id) == 328350
     user.ask("close", claim_id=claim_id)
     user.end()
+
+
+def test_notebook_uses_an_environment_that_has_dask_and_nothing_of_ours(
+    pool, second, tmp_path
+) -> None:
+    """Neither the modules beside it nor its cells on workers need more over there."""
+    (tmp_path / "beside.py").write_text("answer = 42\n")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUPOOL_")}
+    own = {"GPUPOOL_URL": pool.url, "GPUPOOL_TOKEN": pool.api.token, "IPYTHONDIR": str(tmp_path)}
+    with Notebook(tmp_path, kept | own) as notebook:
+        notebook.run("%gpupool claim 1 --environment second")
+        shown = notebook.run("%%gpupool\nimport sys, beside\nprint(sys.prefix, beside.answer)")
+        notebook.run("%gpupool release --all")
+    assert f"{second} 42" in shown
 
 
 def test_work_runs_in_the_kernels_own_environment(pool, user) -> None:
