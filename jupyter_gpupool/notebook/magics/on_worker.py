@@ -102,7 +102,15 @@ def _remember_lines(cell: Cell) -> None:
 def _raised(error: BaseException, cell: Cell) -> Raised:
     own = _from_cell_on(error.__traceback__, cell.label)
     lines = traceback.format_exception(type(error), error, own)
-    return Raised(kind=type(error).__name__, text=str(error), traceback="".join(lines).rstrip())
+    return Raised(kind=type(error).__name__, text=_text(error), traceback="".join(lines).rstrip())
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    # The class is the user's own, and its text may fail as anything of theirs.
+    except Exception:  # noqa: BLE001
+        return "its text cannot be had"
 
 
 def _from_cell_on(frames: TracebackType | None, label: str) -> TracebackType | None:

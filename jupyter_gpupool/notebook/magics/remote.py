@@ -119,8 +119,8 @@ class RemoteCell:
             said = self._mail.get(timeout=within_s)
             if said is not None:
                 self._heard += 1
-                if "text" in said:
-                    self._tell(Stream(said["stream"]), said["text"])
+                for stream, text in said.get("said", ()):
+                    self._tell(Stream(stream), text)
 
     def _check_worker(self) -> None:
         if not self._place.is_there and not self._future.done():
@@ -132,9 +132,11 @@ class RemoteCell:
 
     def _outcome(self) -> Outcome:
         outcome = self._result()
-        deadline = time.monotonic() + _LAST_WORDS_WITHIN_S
-        while self._heard < outcome.spoken and time.monotonic() < deadline:
-            self._take(_LAST_WORDS_WITHIN_S)
+        heard_at = time.monotonic()
+        while self._heard < outcome.spoken and time.monotonic() - heard_at < _LAST_WORDS_WITHIN_S:
+            heard, _ = self._heard, self._take(_LAST_WORDS_WITHIN_S)
+            if self._heard > heard:
+                heard_at = time.monotonic()
         self._beside(self._forget)
         return outcome
 
@@ -166,7 +168,9 @@ class RemoteCell:
                 self._is_done_within(None)
             return self._outcome()
         except KeyboardInterrupt:
-            self._end_worker()
+            # It may be over, and only its last words still on their way.
+            if not self._future.done():
+                self._end_worker()
             raise Interrupted from None
 
     def _stop_late(self) -> None:

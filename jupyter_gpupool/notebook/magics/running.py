@@ -72,7 +72,10 @@ class Runs:
         run = self._by_cell.get(cell)
         if run is not None:
             run.interrupt()
-        elif len(self._called_off) < _MOST_CALLED_OFF:
+        else:
+            # Some of these are over already, and will never ask.
+            while len(self._called_off) >= _MOST_CALLED_OFF:
+                self._called_off.pop(next(iter(self._called_off)))
             self._called_off[cell] = None
 
     def here(self) -> Run | None:

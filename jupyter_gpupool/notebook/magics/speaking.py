@@ -7,6 +7,8 @@ many together, so that a cell which prints in a loop floods nobody.
 
 import sys
 import threading
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from .cell import Cell, Stream
@@ -36,7 +38,8 @@ class Speech:
             self._gathered.append((stream, text))
             self._size += len(text)
             is_full = self._size > _MOST_GATHERED
-            self._has_room.clear()
+            if is_full:
+                self._has_room.clear()
         if is_first:
             self._worker.loop.add_callback(self._flush_soon)
         if is_full:
@@ -45,8 +48,8 @@ class Speech:
     def flush(self) -> None:
         """Tell what is gathered, now."""
         with self._lock:
-            for stream, text in _merged(self._gathered):
-                self._send({"stream": stream.value, "text": text})
+            if self._gathered:
+                self._send({"said": _merged(self._gathered)})
             self._gathered.clear()
             self._size = 0
         self._has_room.set()
@@ -105,10 +108,6 @@ def speak(speech: Speech | None) -> None:
         _speeches[threading.get_ident()] = speech
 
 
-def _merged(pieces: list[tuple[Stream, str]]) -> list[tuple[Stream, str]]:
-    merged: list[tuple[Stream, list[str]]] = []
-    for stream, text in pieces:
-        if not merged or merged[-1][0] is not stream:
-            merged.append((stream, []))
-        merged[-1][1].append(text)
-    return [(stream, "".join(texts)) for stream, texts in merged]
+def _merged(pieces: list[tuple[Stream, str]]) -> list[tuple[str, str]]:
+    by_stream = groupby(pieces, key=itemgetter(0))
+    return [(stream.value, "".join(text for _, text in run)) for stream, run in by_stream]

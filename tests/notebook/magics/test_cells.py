@@ -72,6 +72,21 @@ def test_flood_of_output_arrives_whole(claimed: "Notebook") -> None:
     assert len(ran.out) == 40 * 50_000
 
 
+def test_two_streams_in_turn_arrive_whole(claimed: "Notebook") -> None:
+    """Each change from one to the other makes a piece, and the last ones come late."""
+    source = "import sys\nfor _ in range(50_000): print(end='a'); print(end='b', file=sys.stderr)"
+    ran = claimed.run(f"%%gpupool\n{source}")
+    assert (len(ran.out), len(ran.err)) == (50_000, 50_000)
+
+
+def test_error_without_a_text_is_still_the_cells_own(claimed: "Notebook") -> None:
+    """Its class is the user's, whose mistake shows no frame of ours."""
+    source = "class E(Exception):\n    def __str__(self): return 1 / 0\nraise E"
+    ran = claimed.run(f"%%gpupool\n{source}")
+    assert "E: <exception str() failed>" in ran.out
+    assert "on_worker" not in ran.out
+
+
 def test_error_shows_the_cells_own_frames(claimed: "Notebook") -> None:
     """With their lines, and none of ours or of Dask's."""
     ran = claimed.run("%%gpupool\ndef f():\n    return 1 / 0\nf()")
