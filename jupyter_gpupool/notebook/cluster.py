@@ -68,6 +68,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         self._arrivals = Arrivals()
         self._lost: ClaimLost | None = None
         self.is_over = asyncio.Event()
+        self._is_hung_up = asyncio.Event()
         self._security: ClaimSecurity | None = None
         self._dashboard_url: str | None = None
         self._following: Following | None = None
@@ -212,14 +213,16 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         self._on_loop(self._greeting.begin, connection)
 
     async def _connect(self, opened: Opened) -> None:
-        greeted = await self._greeting.finish(opened.connection)
+        # Events told that it runs, and nothing of its leases; asked for beside, it costs no time.
+        look = self.pool.background.bridge(lambda _say: self._opening.refresh(), self._voice.hear)
+        greeted, view = await asyncio.gather(self._greeting.finish(opened.connection), look)
         self._security, self.scheduler_comm = greeted.security, greeted.scheduler
         self._dashboard_url = opened.connection.dashboard_url
         await super()._start()
         self._warming = asyncio.ensure_future(greeted.warm_workers())
         listener = Listener(changed=self._has_changed, ended=self._has_ended)
-        self._has_changed(opened.view)
-        self._following = Following(self.pool, opened.view, listener)
+        self._has_changed(view)
+        self._following = Following(self.pool, view, listener)
         self._following.start()
 
     # How it ends
@@ -274,6 +277,9 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         if self.status == Status.closed and self._owes_release:
             await self._release()
         if self.status in _NOT_RUNNING:
+            # After a loss somebody else hangs up: a loop that ended meanwhile would cut that off.
+            if self.status == Status.closing:
+                await self._is_hung_up.wait()
             return
         self.status = Status.closing
         self._owes_release = self.release_on_close and self.view is not None
@@ -304,6 +310,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
             async with asyncio.timeout(_HANG_UP_WITHIN_S):
                 await super()._close()
         self.status = Status.closed
+        self._is_hung_up.set()
         self._arrivals.tell()
 
     def _has_changed(self, view: ClaimView) -> None:

@@ -41,6 +41,12 @@ def test_views_name_the_claim(pool: Pool) -> None:
         assert cluster.dashboard_link.startswith("https://")
 
 
+def test_new_claim_shows_the_workers_that_it_has(pool: Pool) -> None:
+    """Though what told that it runs said nothing of them."""
+    with claim(1, pool=pool) as cluster:
+        assert "1 worker ·" in cluster._repr_html_()
+
+
 def test_closed_claim_is_given_back(pool: Pool, view_of: View) -> None:
     """And closing again does nothing."""
     cluster = claim(1, pool=pool)
