@@ -88,4 +88,5 @@ def _climbs(path: str) -> bool:
 
 
 def _only(headers: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    return {name: headers[name] for name in names if name in headers}
+    # What is no ASCII has no agreed meaning in a header, and cannot be sent on.
+    return {name: headers[name] for name in names if headers.get(name, "\x80").isascii()}

@@ -17,6 +17,13 @@ def test_who_is_logged_in_is_not_told_to_the_dashboard(name: str) -> None:
     assert name not in passing.asked({name: "secret", "Accept": "*/*"})
 
 
+@pytest.mark.parametrize("value", ["J\u00fcrgen", "\u65e5\u672c", "\x80"])
+def test_a_header_that_is_no_ascii_is_left_out(value: str) -> None:
+    """It cannot be sent on, and the page is served without it."""
+    assert "User-Agent" not in passing.asked({"User-Agent": value})
+    assert passing.answered({"Content-Disposition": value}) == {}
+
+
 def test_the_jupyter_token_in_a_query_is_held_back() -> None:
     """The rest is the page's own business."""
     assert passing.query("a=1&token=secret&b=&c=%26") == "a=1&b=&c=%26"
