@@ -6,13 +6,14 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from jupyter_gpupool.client.manager_process import check_installed
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.protocol.versions import read_versions, what_lacks
 
 from .finding import Finding, note, problem, warning, well
 from .sight import Sight
 
 _STRICT = ("dask-cuda", "rapids-dask-dependency", "distributed")
 """They name one exact release of others; installing something else beside them breaks that."""
-_LOOKED_AT = (*_STRICT, "cuda-bindings", "pynvml")
+_STAND_IN = "pynvml"
 _REINSTALL = 'Run: pip install "jupyter-gpupool[host]", best in an environment of its own.'
 
 
@@ -21,12 +22,16 @@ class PackageFacts:
     """Packages of this Python that matter here.
 
     Attributes:
-        versions: Of those that are installed.
+        versions: Of those that are installed, of those that matter for claims.
+        lacks: What keeps workers from running here, and the line that mends it, with ": " between.
+        has_stand_in: The package pynvml is installed.
         broken: What a package needs and does not have, as "dask-cuda needs dask==1; it is 2".
         missing: Why no private pool can be started, else None.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
+    lacks: str = ""
+    has_stand_in: bool = False
     broken: Sequence[str] = ()
     missing: Unavailable | None = None
 
@@ -56,10 +61,13 @@ def _judge_missing(facts: PackageFacts, *, is_pool_named: bool) -> Iterator[Find
 def _judge_fit(facts: PackageFacts) -> Iterator[Finding]:
     for sentence in facts.broken:
         yield problem("requirement-broken", f"{sentence}.", _REINSTALL)
-    if "dask-cuda" in facts.versions and "cuda-bindings" not in facts.versions:
-        what = "dask-cuda cannot be imported, for cuda-bindings is not installed."
-        yield problem("no-cuda-bindings", what, 'Run: pip install "cuda-bindings==13.*"')
-    if "pynvml" in facts.versions:
+    if "dask-cuda" in facts.versions and facts.lacks:
+        # Without dask-cuda it is no host's, and has no workers to run.
+        what, _, command = facts.lacks.partition(": ")
+        yield problem(
+            "workers-lack-packages", f"No worker can run here: {what}.", f"Run: {command}"
+        )
+    if facts.has_stand_in:
         yield warning(
             "pynvml-package",
             "The package pynvml is installed, which only stands in for nvidia-ml-py.",
@@ -69,15 +77,20 @@ def _judge_fit(facts: PackageFacts) -> Iterator[Finding]:
 
 def look_at_packages() -> PackageFacts:
     """Read the metadata of this Python's packages."""
-    versions = {name: found for name in _LOOKED_AT if (found := version_of(name))}
     missing = None
     try:
         check_installed()
     except Unavailable as error:
         missing = error
-    wanted = {name: requires(name) or [] for name in _STRICT if name in versions}
+    wanted = {name: requires(name) or [] for name in _STRICT if version_of(name)}
     broken = [text for name, lines in wanted.items() for text in broken_requirements(name, lines)]
-    return PackageFacts(versions=versions, broken=broken, missing=missing)
+    return PackageFacts(
+        versions=read_versions(),
+        lacks=what_lacks(),
+        has_stand_in=version_of(_STAND_IN) is not None,
+        broken=broken,
+        missing=missing,
+    )
 
 
 def broken_requirements(name: str, lines: Sequence[str]) -> Iterator[str]:

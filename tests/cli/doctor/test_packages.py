@@ -12,7 +12,8 @@ from jupyter_gpupool.cli.doctor.packages import (
 )
 from jupyter_gpupool.pool.errors import Unavailable
 
-WHOLE = {"dask-cuda": "1", "cuda-bindings": "13", "distributed": "1"}
+WHOLE = {"dask-cuda": "1", "distributed": "1"}
+LACKS = "it lacks bokeh: python -m pip install bokeh"
 
 
 def judged(*, is_pool_named: bool = False, **facts):
@@ -24,7 +25,7 @@ def judged(*, is_pool_named: bool = False, **facts):
 def test_the_tests_own_packages_fit():
     """What is really installed here, which the tests need whole."""
     facts = look_at_packages()
-    assert (facts.broken, facts.missing) == ([], None)
+    assert (facts.broken, facts.missing, facts.lacks) == ([], None, "")
     assert facts.versions["dask-cuda"]
 
 
@@ -50,12 +51,8 @@ def test_a_package_that_is_not_there_is_found():
     ("facts", "reference", "severity"),
     [
         ({"broken": ["x needs y"]}, "requirement-broken", Severity.PROBLEM),
-        (
-            {"versions": {"dask-cuda": "1", "distributed": "1"}},
-            "no-cuda-bindings",
-            Severity.PROBLEM,
-        ),
-        ({"versions": WHOLE | {"pynvml": "13"}}, "pynvml-package", Severity.WARNING),
+        ({"lacks": LACKS}, "workers-lack-packages", Severity.PROBLEM),
+        ({"has_stand_in": True}, "pynvml-package", Severity.WARNING),
         ({"versions": {}}, "no-distributed", Severity.NOTE),
     ],
 )
@@ -64,6 +61,12 @@ def test_each_misfit_is_told(facts, reference: str, severity: Severity):
     (found,) = judged(**facts)
     assert (found.reference, found.severity) == (reference, severity)
     assert "pip" in found.mend
+
+
+def test_python_that_is_no_hosts_need_run_no_workers():
+    """What they would lack is of no interest there."""
+    (found,) = judged(versions={"distributed": "1"}, lacks=LACKS)
+    assert found.severity is Severity.WELL
 
 
 def test_what_a_private_pool_lacks_matters_to_who_needs_one():
