@@ -5,14 +5,16 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 from agent_harness.fake_python import fake_python
 from other_python import make_environment, packages_of
 
+from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.agent.environments import EnvironmentRules, Environments
-from jupyter_gpupool.agent.offered import Offered, read_offers
+from jupyter_gpupool.agent.offered import Offered, Stamp, read_offers
 from jupyter_gpupool.agent.zygotes import NOBODY, Identity, Zygotes
 from jupyter_gpupool.pool.errors import BadRequest, NotAllowed, NotFound, Unavailable
 from jupyter_gpupool.protocol.launch import Launch, Role, Tls
@@ -172,6 +174,52 @@ async def test_what_has_not_changed_is_not_looked_into_again(host_of, second):
     told = host.told
     await host.environments.look()
     assert host.told == told
+
+
+class OnADeadDisk(Offered):
+    """One whose files cannot even be looked at."""
+
+    answers = threading.Event()
+
+    def stamp(self) -> Stamp:
+        self.answers.wait()
+        return super().stamp()
+
+
+async def test_disk_that_hangs_is_told_and_holds_up_no_look(host_of, quick, monkeypatch):
+    """Nor does each look leave one more thread behind; an answer ends it."""
+    monkeypatch.setattr("jupyter_gpupool.agent.environments._LOOKED_AT_WITHIN_S", 0.1)
+    dead = OnADeadDisk("dead", quick.interpreter)
+    host = host_of(dead)
+    await host.environments.look()
+    threads = threading.active_count()
+    await host.environments.look()
+    assert host.report("dead").problem == "its disk does not answer"
+    assert threading.active_count() == threads
+    dead.answers.set()
+    monkeypatch.undo()
+    await host.environments.look()
+    assert host.report("dead").problem == ""
+
+
+async def test_what_the_agents_own_environment_loads_stays_there(host_of, quick, monkeypatch):
+    """Another one may not have it, or have it otherwise."""
+    monkeypatch.setenv("PYTHONPATH", "/opt/ours")
+    monkeypatch.setenv("GPUPOOL_PRE_IMPORT", "cudf")
+    host = host_of(quick)
+    await host.fork(quick)
+    [zygote] = host.environments.pids
+    told = procfs.environment_of(zygote)
+    assert not {"PYTHONPATH", "GPUPOOL_PRE_IMPORT"} & set(told)
+
+
+async def test_log_is_known_for_as_long_as_its_zygote_runs(host_of, quick):
+    """So that it is cut when it grows, and not removed before."""
+    host = host_of(quick)
+    await host.fork(quick)
+    assert host.environments.logs == {host.folder / f"zygote-quick-{os.geteuid()}.log"}
+    await host.environments.close()
+    assert not host.environments.logs
 
 
 async def test_default_is_known_before_its_zygote_is_warm(host_of):
