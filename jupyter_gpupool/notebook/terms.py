@@ -5,7 +5,7 @@ What only the manager can judge is left to it; refused here is what could not ev
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from jupyter_gpupool.client.bodies import make
 from jupyter_gpupool.pool.errors import BadRequest
@@ -14,8 +14,8 @@ from jupyter_gpupool.pool.units import parse_bytes, parse_duration
 from jupyter_gpupool.protocol.api import ClaimBody, Workers
 from jupyter_gpupool.protocol.using import UsedFrom
 
-Gpus = int | tuple[int, int]
-"""A number of devices, or the least to start with and the most to grow to."""
+Gpus = int | float | tuple[int, int]
+"""A number of devices, a part of one, or the least to start with and the most to grow to."""
 Duration = str | float | timedelta
 
 
@@ -44,6 +44,7 @@ class ClaimTerms(WorkerTerms, total=False):
 
     name: str
     gpus_per_worker: float
+    cpus: float
     model: str
     gpu_memory: str | int
     memory: str | int
@@ -54,6 +55,7 @@ class ClaimTerms(WorkerTerms, total=False):
     queue: str
     priority: str
     near: str
+    on_idle: str
     environment: str
     env: dict[str, str]
 
@@ -70,10 +72,12 @@ def body_of(gpus: Gpus, terms: ClaimTerms, used_from: UsedFrom | None = None) ->
         BadRequest: If a term is unknown or of the wrong kind; `field` names it.
     """
     _check_names(terms)
-    bounds = bounds_of(gpus)
     values: dict[str, Any] = {
         name: _written(name, value) for name, value in terms.items() if value is not None
     }
+    if isinstance(gpus, float) and 0 < gpus < 1:
+        values["gpus_per_worker"], gpus = gpus, 1
+    bounds = bounds_of(gpus)
     for name in ("time_limit", "expected"):
         if name in values:
             values[f"{name}_s"] = parse_duration(values.pop(name), field=name).total_seconds()
@@ -99,9 +103,9 @@ def bounds_of(gpus: Gpus) -> WorkerBounds:
         raise BadRequest(
             f"gpus={gpus!r} is no number of devices.",
             field="gpus",
-            hint="Write gpus=2, or gpus=(1, 4) for one to four.",
+            hint="Write gpus=2, gpus=(1, 4) for one to four, or gpus=0.5 for a part of one.",
         )
-    return WorkerBounds(*pair)
+    return WorkerBounds(*cast("tuple[int, int]", tuple(pair)))
 
 
 def _written(name: str, value: object) -> object:

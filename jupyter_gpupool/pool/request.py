@@ -58,6 +58,14 @@ class Priority(StrEnum):
     BATCH = "batch"
 
 
+class OnIdle(StrEnum):
+    """What its user would have done with a claim that is idle."""
+
+    SHRINK = "shrink"
+    HIBERNATE = "hibernate"
+    RELEASE = "release"
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerBounds:
     """How many workers a claim wants: starts with `minimum` together, grows to `maximum`.

@@ -19,7 +19,7 @@ from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import LeasePhase
-from jupyter_gpupool.pool.request import ClaimRequest, Priority, WorkerBounds, WorkerOptions
+from jupyter_gpupool.pool.request import ClaimRequest, OnIdle, Priority, WorkerBounds, WorkerOptions
 from jupyter_gpupool.pool.units import parse_bytes
 
 from .bodies import PRINTABLE, Body, View, Words
@@ -48,6 +48,7 @@ class ClaimBody(Body):
 
     workers: Workers
     gpus_per_worker: Annotated[float, Field(gt=0)] = 1
+    cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
     name: Words = ""
     model: Words = ""
     gpu_memory: _Size = ""
@@ -58,6 +59,7 @@ class ClaimBody(Body):
     time_limit_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
     deadline: datetime | None = None
     near: Words = ""
+    on_idle: OnIdle | None = None
     nthreads: Annotated[int, Field(strict=True)] = 1
     memory: _Size = ""
     device_memory_limit: _Size = "default"

@@ -90,3 +90,15 @@ def test_secrets_are_in_no_error(env: Any) -> None:
         body_of(1, {"env": env})
     assert "s3cret" not in str(refused.value)
     assert "53037" not in str(refused.value)
+
+
+def test_part_of_a_device_is_one_worker_on_it() -> None:
+    """`gpus=0.5` is written as what it is."""
+    body = body_of(0.5, {})
+    assert (body.workers.max, body.gpus_per_worker) == (1, 0.5)
+
+
+def test_every_term_of_a_claim_can_be_written() -> None:
+    """The manager says which of them this pool cannot keep."""
+    body = body_of(1, {"cpus": 4, "on_idle": "release"})
+    assert (body.cpus, body.on_idle) == (4, "release")

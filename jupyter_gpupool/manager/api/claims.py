@@ -47,12 +47,7 @@ router = APIRouter(prefix="/claims", tags=["claims"])
 )
 async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
     """Ask for workers. Starts at once if the pool has room, else waits in line."""
-    if body.gpus_per_worker != 1:
-        raise BadRequest(
-            "This pool grants whole devices, one a worker.",
-            field="gpus_per_worker",
-            hint="Leave gpus_per_worker at 1.",
-        )
+    _check_terms(body)
     command = RequestClaim(caller=asked.caller, request=body.to_request(), key=asked.once)
     claim_id = await asked.service.execute(partial(request_claim, command=command))
     return answers.one(view(await find(asked.service, claim_id), asked.service), CREATED)
@@ -156,6 +151,32 @@ def view(record: ClaimRecord, service: Service) -> ClaimView:
     kernels = service.activity.views(claim.id, claim.kernels)
     wait, now = service.waits.of(claim.id), service.clock.now()
     return claim_view(record, service.books, wait, kernels, now)
+
+
+def _check_terms(body: ClaimBody) -> None:
+    """Refuse terms that a claim has and this pool cannot keep, rather than forget them.
+
+    Raises:
+        BadRequest: If there is one.
+    """
+    if body.gpus_per_worker != 1:
+        raise BadRequest(
+            "This pool grants whole devices, one a worker.",
+            field="gpus_per_worker",
+            hint="Leave gpus_per_worker at 1.",
+        )
+    if body.cpus is not None:
+        raise BadRequest(
+            "This pool does not count CPUs.",
+            field="cpus",
+            hint="Leave cpus out; nthreads says how many threads a worker has.",
+        )
+    if body.on_idle is not None:
+        raise BadRequest(
+            "This pool takes nothing back for being idle.",
+            field="on_idle",
+            hint="Leave on_idle out; time_limit ends a claim by itself.",
+        )
 
 
 def _connection_view(record: ClaimRecord) -> ConnectionView:
