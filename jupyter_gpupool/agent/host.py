@@ -156,10 +156,10 @@ class HostAgent:
             BadRequest: If an environment it should offer is no Python.
             Unavailable: If children could not reach the agent.
         """
+        # Interpreters and zygotes inherit it, and so does all they fork: how strays are found.
+        os.environ[HOST_MARK] = self._parts.host_id
         await self._parts.environments.look()
         self._parts.environments.refuse_no_python()
-        # The zygotes inherit it, and so does all that they fork: how strays are found.
-        os.environ[HOST_MARK] = self._parts.host_id
         await self._adopt()
         await self._parts.socket.start()
         await self._parts.devices.look(self._foreign_on)

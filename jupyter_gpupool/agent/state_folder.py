@@ -75,6 +75,8 @@ def open_state_folder(path: Path) -> StateFolder:
             (folder.running, 0o700),
             (folder.claims, mode),
             (folder.logs, 0o700),
+            # Users' own zygotes load our package from it: nobody else may have made it.
+            (folder.package, 0o755),
         ):
             _make_own(each, each_mode)
         _check_writable(folder)

@@ -57,6 +57,15 @@ def test_others_may_not_look_inside(folder) -> None:
     assert modes == [0, 0]
 
 
+def test_package_folder_of_somebody_else_is_refused(tmp_path) -> None:
+    """What lies in it would be run as every user, and as root."""
+    path = tmp_path / "state"
+    open_state_folder(path).package.chmod(0o777)
+    (path / "package" / "jupyter_gpupool").mkdir()
+    with pytest.raises(NotAllowed, match="package"):
+        open_state_folder(path)
+
+
 def test_file_is_written_whole_or_not_at_all(folder) -> None:
     """A failed writing leaves what was there, and no draft."""
     path = folder.path / "file"
