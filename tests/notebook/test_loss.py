@@ -73,6 +73,7 @@ async def test_awaited_result_raises_the_reason(pool: Pool) -> None:
         with pytest.raises(ClaimLost, match="scheduler"):
             async with asyncio.timeout(WITHIN_S):
                 await future.result()
+    assert cluster.status == Status.closed
 
 
 def test_task_after_the_loss_raises_the_reason(pool: Pool) -> None:
