@@ -56,7 +56,7 @@ class Near(Relaying):
 @pytest.fixture
 async def join() -> AsyncIterator[Join]:
     """Put a relay before a dashboard and say where the browser finds it."""
-    async with asyncio.timeout(WITHIN_S), AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
 
         async def start(dashboard: Dashboard) -> str:
             far = await stack.enter_async_context(serve(dashboard, "127.0.0.1", 0))
@@ -115,7 +115,8 @@ async def test_a_browser_that_leaves_is_left(
         left.set()
 
     monkeypatch.setattr(Near, "leaves_at_once", at_once)
-    async with connect(await join(wait), proxy=None):
+    async with asyncio.timeout(WITHIN_S), connect(await join(wait), proxy=None):
         if at_once:
             await left.wait()
-    await left.wait()
+    async with asyncio.timeout(WITHIN_S):
+        await left.wait()
