@@ -134,9 +134,9 @@ class RemoteCell:
         outcome = self._result()
         heard_at = time.monotonic()
         while self._heard < outcome.spoken and time.monotonic() - heard_at < _LAST_WORDS_WITHIN_S:
-            heard, _ = self._heard, self._take(_LAST_WORDS_WITHIN_S)
-            if self._heard > heard:
-                heard_at = time.monotonic()
+            before = self._heard
+            self._take(_LAST_WORDS_WITHIN_S)
+            heard_at = time.monotonic() if self._heard > before else heard_at
         self._beside(self._forget)
         return outcome
 
