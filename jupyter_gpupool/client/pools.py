@@ -37,7 +37,8 @@ class Pool:
         self.client = PoolClient(address)
         self.events = EventStream(address)
         # A pool that another one has replaced lives for as long as a cluster of it does.
-        left = weakref.finalize(self, _close_soon, on, _closer(self.events, self.client))
+        closer = _closer(self.events, self.client)
+        left = weakref.finalize(self, _close_soon, on, closer, os.getpid())
         left.atexit = False
 
     async def close(self) -> None:
@@ -53,8 +54,10 @@ def _closer(events: "EventStream", client: "PoolClient") -> Callable[[], Corouti
     return close
 
 
-def _close_soon(on: Background, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run_coroutine_threadsafe(close(), on.loop)
+def _close_soon(on: Background, close: Callable[[], Coroutine[Any, Any, None]], pid: int) -> None:
+    # In a forked child the connections are still its parent's.
+    if os.getpid() == pid:
+        asyncio.run_coroutine_threadsafe(close(), on.loop)
 
 
 _lock = threading.Lock()

@@ -34,6 +34,20 @@ def test_threads_share_one_loop() -> None:
     assert sorted(answers) == [2 * number for number in range(10)]
 
 
+def test_loop_may_be_wanted_while_it_is_looked_up() -> None:
+    """By what the garbage collector calls: a forgotten claim is given back through it."""
+    background = Background()
+
+    def look_up() -> None:
+        with background._lock:
+            _ = background.loop
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_errors_reach_the_caller() -> None:
     """As themselves."""
 
