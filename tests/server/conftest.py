@@ -93,6 +93,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServ
     yield start
     for server in started:
         server.process.terminate()
+    for server in started:
         server.process.wait(_DOWN_WITHIN_S)
 
 
