@@ -46,20 +46,9 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(f".{home}", __name__), name)
     except ModuleNotFoundError as error:
-        raise _lacking(name, error) from error
+        raise import_module(".pool.lacking", __name__).lacking(f"gpupool.{name}", error) from error
     globals()[name] = value
     return value
-
-
-def _lacking(name: str, error: ModuleNotFoundError) -> Exception:
-    package = (error.name or "").partition(".")[0]
-    if package == __name__:
-        return error
-    unavailable: type[Exception] = import_module(".pool.errors", __name__).Unavailable
-    return unavailable(
-        f"gpupool.{name} needs the package {package}, which this Python does not have.",
-        hint="Install dask and distributed in the versions that gpupool.environments() shows.",
-    )
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jupyter_gpupool.client.manager_process import check_installed
+
 from .output import json_option, show_json, table
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ _BAR_WIDTH = 24
 @json_option
 def demo(*, as_json: bool) -> None:
     """Bring up a private pool, claim workers, compute on them, and leave nothing behind."""
+    check_installed()
     from .demo_run import run_demo  # noqa: PLC0415 - imports Dask
 
     report = run_demo(lambda text: click.echo(text, err=as_json))

@@ -37,6 +37,10 @@ def launch(extra: str, module: str, name: str, arguments: tuple[str, ...]) -> No
     """
     try:
         application = getattr(import_module(module), name)
+        known = {"help", "help-all", "show-config", "show-config-json"}
+        check_options(arguments, known | {*_names(application.aliases), *_names(application.flags)})
+        # What `--help` has no need of is imported here.
+        application.launch_instance(argv=list(arguments))
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("jupyter_gpupool"):
             raise
@@ -44,9 +48,6 @@ def launch(extra: str, module: str, name: str, arguments: tuple[str, ...]) -> No
             f"This needs {error.name}, which is not installed.",
             hint=f'Run: pip install "jupyter-gpupool[{extra}]".',
         ) from error
-    known = {"help", "help-all", "show-config", "show-config-json"}
-    check_options(arguments, known | {*_names(application.aliases), *_names(application.flags)})
-    application.launch_instance(argv=list(arguments))
 
 
 def check_options(arguments: Sequence[str], known: Iterable[str]) -> None:

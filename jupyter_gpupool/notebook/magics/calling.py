@@ -19,6 +19,7 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.pool.lacking import lacking
 
 from .answer import Answer
 from .cell_command import CellAsked, cell_command
@@ -48,6 +49,8 @@ def call(shell: "InteractiveShell", line: str, cell: str | None) -> object:
         raise UsageError(_one_line(f"{error.format_message()} See: {_help_of(error)}")) from None
     except PoolError as error:
         raise UsageError(_one_line(str(error))) from None
+    except ModuleNotFoundError as error:
+        raise UsageError(_one_line(str(lacking("This", error)))) from None
     except Interrupted:
         raise
     except KeyboardInterrupt:
@@ -106,7 +109,9 @@ def _frame_of_cell() -> FrameType | None:
 
 def _help_of(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
-    return f"{context.command_path if context else '%gpupool'} --help"
+    path = context.command_path if context else "%gpupool"
+    # IPython runs no cell magic without a cell, not even for its help.
+    return f"{path.replace('%%', '%')} --help"
 
 
 def _one_line(text: str) -> str:
