@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from .holding import Held
-from .words import claims, variables
+from .words import HELP, claims, variables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class CellAsked:
     source: str
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(context_settings=HELP)
 @click.option(
     "--on",
     shell_complete=claims,

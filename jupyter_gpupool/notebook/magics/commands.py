@@ -10,8 +10,9 @@ import click
 import jupyter_gpupool as gpupool
 
 from .answer import Answer
+from .cell_command import cell_command
 from .holding import Held
-from .words import bounds, claims, cluster_and_client, environments, models, split_last
+from .words import HELP, bounds, claims, cluster_and_client, environments, models, split_last
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,15 +31,23 @@ _as = click.option(
 )
 
 
-@click.group(
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+class _WithCells(click.Group):
+    """Its help has that of cells as well: IPython runs no cell magic without a cell."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write it below the rest."""
+        of_cells = click.Context(
+            cell_command, info_name="%%gpupool", **cell_command.context_settings
+        )
+        formatter.write(f"\n{cell_command.get_help(of_cells)}\n")
+
+
+@click.group(cls=_WithCells, invoke_without_command=True, context_settings=HELP)
 @click.pass_context
 def commands(context: click.Context) -> Answer | None:
     """The pool, from a cell. Alone it shows the pool's status.
 
-    A cell that begins with %%gpupool runs on a worker: see %%gpupool --help.
+    A cell that begins with %%gpupool runs on a worker: see below.
     """
     return context.invoke(status) if context.invoked_subcommand is None else None
 

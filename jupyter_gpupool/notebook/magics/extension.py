@@ -22,7 +22,7 @@ def load(shell: "InteractiveShell") -> None:
 
 def _magic_of(shell: "InteractiveShell") -> "Callable[[str, str | None], object]":
     def gpupool(line: str, cell: str | None = None) -> object:
-        """The pool from a cell. See: %gpupool --help, %%gpupool --help."""
+        """The pool from a cell. See: %gpupool --help."""
         from .calling import call  # noqa: PLC0415 - costs time that not every kernel needs to pay
 
         return call(shell, line, cell)

@@ -10,6 +10,9 @@ import click
 
 from .names import known_names
 
+HELP = {"help_option_names": ["-h", "--help"], "terminal_width": 100}
+"""How help is asked for, and its width: a notebook has no terminal to ask."""
+
 
 def bounds(text: str) -> tuple[int, int]:
     """Read "2" or "1-4": the least and the most.

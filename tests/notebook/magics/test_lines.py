@@ -1,8 +1,10 @@
 """`%gpupool …` in a cell, against a real pool."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from IPython.core.error import UsageError
 
 from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.notebook.magics.commands import commands
@@ -26,6 +28,23 @@ def test_help_is_printed(bare_notebook: "Notebook", line: str) -> None:
     ran = bare_notebook.run(f"{line} --help")
     assert ran.error is None
     assert ran.out.startswith(f"Usage: {line}")
+
+
+def test_missing_package_is_one_line(
+    bare_notebook: "Notebook", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever installed the package alone reads what else it takes."""
+    monkeypatch.delitem(sys.modules, "jupyter_gpupool.notebook.magics.claiming", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    ran = bare_notebook.run("%gpupool claim")
+    assert isinstance(ran.error, UsageError)
+    assert str(ran.error).startswith("This needs the package distributed")
+
+
+def test_help_of_cells_is_with_the_magics_own(bare_notebook: "Notebook") -> None:
+    """IPython runs no cell magic that has no cell, and a mistake above one leads here."""
+    assert "Usage: %%gpupool [OPTIONS]" in bare_notebook.run("%gpupool --help").out
+    assert str(bare_notebook.run("%%gpupool --nonsense\n1").error).endswith("%gpupool --help")
 
 
 def test_cell_help_is_printed_and_the_cell_not_run(bare_notebook: "Notebook") -> None:
