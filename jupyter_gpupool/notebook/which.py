@@ -1,5 +1,6 @@
 """Which claim is meant, by name, id or none at all: called by `asking`, `opening`, `steering`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,11 @@ def _several(views: Sequence[ClaimView]) -> BadRequest:
 
 
 def _listed(views: Sequence[ClaimView]) -> str:
-    listed = ", ".join(f"{view.name} ({shape(view)})" for view in views[:_MOST_SHOWN])
+    names = Counter(view.name for view in views)
+    listed = ", ".join(
+        # A name that several have would not tell which.
+        f"{view.name} ({shape(view)})" if names[view.name] == 1 else f"{view.id} ({view.name})"
+        for view in views[:_MOST_SHOWN]
+    )
     more = f" and {len(views) - _MOST_SHOWN} more" if len(views) > _MOST_SHOWN else ""
     return f"{listed}{more}"

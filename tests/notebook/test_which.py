@@ -57,6 +57,13 @@ def test_kernels_without_a_name_are_not_the_same_notebook(a_view: View, used_by:
         the_one_meant(others, nameless)
 
 
+def test_claims_of_one_name_are_listed_by_id(a_view: View) -> None:
+    """Their name would not tell which."""
+    both = [a_view(id="c-1", name="same"), a_view(id="c-2", name="same")]
+    with pytest.raises(BadRequest, match=r"c-1 \(same\), c-2 \(same\)"):
+        the_one_meant(both, US)
+
+
 def test_giving_back_takes_more_than_being_the_only_one(a_view: View) -> None:
     """Another notebook may be at work with it; its name is told."""
     with pytest.raises(NotFound, match=r"no claim of its own; yours are: other \(1 × A100\)\."):

@@ -58,11 +58,19 @@ class Held:
         return tuple({cluster.claim_id: cluster for cluster in found.values()}.values())
 
     def named(self, name: str) -> "ClaimCluster | None":
-        """The one of this name or id, if it is held."""
-        for cluster in self.clusters():
-            if name in (cluster.name, cluster.claim_id):
-                return cluster
-        return None
+        """The one of this name or id, if it is held.
+
+        Raises:
+            BadRequest: If several have the name.
+        """
+        found = [one for one in self.clusters() if name in (one.name, one.claim_id)]
+        if len(found) > 1:
+            ids = ", ".join(cluster.claim_id for cluster in found[:_MOST_LISTED])
+            raise BadRequest(
+                f"This notebook holds {len(found)} claims named {name!r}.",
+                hint=f"Choose by id: {ids}.",
+            )
+        return found[0] if found else None
 
     def only(self) -> "ClaimCluster":
         """The only one.
