@@ -4,12 +4,13 @@ Each is pickled by itself, so that the one which cannot be is named.
 """
 
 # mypy: allow-untyped-calls
-# distributed types only some of what it offers.
+# cloudpickle types only some of what it offers.
 
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from distributed.protocol import pickle
+import cloudpickle  # type: ignore[import-untyped]
 
 _T = TypeVar("_T")
 
@@ -45,13 +46,16 @@ def _packed(name: str, namespace: Mapping[str, Any], where: str) -> bytes:
     if name not in namespace:
         raise CannotPass(f"There is no variable {name!r} {where}.")
     pickled: bytes = _passed(
-        lambda: pickle.dumps(namespace[name]), f"The variable {name!r} cannot be pickled"
+        lambda: cloudpickle.dumps(namespace[name]), f"The variable {name!r} cannot be pickled"
     )
     return pickled
 
 
 def _unpacked(name: str, pickled: bytes, where: str) -> Any:
-    return _passed(lambda: pickle.loads(pickled), f"The variable {name!r} cannot be read {where}")
+    return _passed(
+        lambda: pickle.loads(pickled),  # noqa: S301 - its owner's own
+        f"The variable {name!r} cannot be read {where}",
+    )
 
 
 def _passed(make: Callable[[], _T], sentence: str) -> _T:
