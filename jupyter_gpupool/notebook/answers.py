@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from jupyter_gpupool.pool.units import parse_duration, plural
 from jupyter_gpupool.protocol.api import ClaimView, StatusView
 from jupyter_gpupool.protocol.bodies import View
-from jupyter_gpupool.protocol.using import EnvironmentView, ExplanationView, LogsView, ProcessLog
+from jupyter_gpupool.protocol.using import (
+    OWN_ENVIRONMENT,
+    EnvironmentView,
+    ExplanationView,
+    LogsView,
+    ProcessLog,
+)
 
 from . import markup
 from .listing import Listing
@@ -51,9 +57,7 @@ class Environments(Listing[EnvironmentView]):
     def row(self, view: EnvironmentView) -> Sequence[str]:
         """One environment."""
         name = f"{view.name} (default)" if view.is_default else view.name
-        shown = [each for each in _PACKAGES_SHOWN if each in view.versions]
-        versions = ", ".join(f"{each} {view.versions[each]}" for each in shown)
-        return name, ", ".join(view.hosts), versions, view.problem
+        return name, ", ".join(view.hosts), _versions(view), view.problem
 
 
 class PoolStatus(StatusView):
@@ -140,6 +144,13 @@ async def status_of(client: "PoolClient") -> PoolStatus:
 def _as(kind: type[_V], view: View) -> _V:
     # Checked when it was read: what a newer manager added is kept out already.
     return cast("_V", kind.model_construct(**dict(view)))
+
+
+def _versions(view: EnvironmentView) -> str:
+    if view.name == OWN_ENVIRONMENT:
+        return "whatever the kernel has that claims"
+    shown = [each for each in _PACKAGES_SHOWN if each in view.versions]
+    return ", ".join(f"{each} {view.versions[each]}" for each in shown)
 
 
 def _state(view: ClaimView) -> str:

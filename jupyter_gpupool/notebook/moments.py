@@ -58,11 +58,13 @@ def counted(view: ClaimView) -> tuple[LeaseView, ...]:
 
 
 def workers_text(view: ClaimView) -> str:
-    """How many workers are there: "3 of 4 workers", "4 workers"."""
+    """How many workers are there: "3 of 4 workers", "4 workers", "4 workers, 2 wanted"."""
     there = sum(lease.phase is LeasePhase.RUNNING for lease in view.leases)
     most = view.workers.max
     if view.phase is Phase.RUNNING and there == most:
         return plural(there, "worker")
+    if there > most:
+        return f"{plural(there, 'worker')}, {most} wanted"
     return f"{there} of {plural(most, 'worker')}"
 
 
