@@ -45,7 +45,8 @@ def table(*columns: str) -> "Table":
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        # The first is what other commands take: in one piece, it can be copied.
+        made.add_column(column, overflow="fold", no_wrap=column == columns[0])
     return made
 
 
