@@ -8,6 +8,7 @@ it was bound to. One made in Python is found by the variable that holds it.
 # IPython types only some of what it offers.
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,11 @@ class Held:
                 hint="First: %gpupool claim, or %gpupool attach NAME.",
             )
         if len(clusters) > 1:
-            names = ", ".join(str(cluster.name) for cluster in clusters[:_MOST_LISTED])
+            named = Counter(str(cluster.name) for cluster in clusters)
+            names = ", ".join(
+                str(one.name) if named[str(one.name)] == 1 else f"{one.claim_id} ({one.name})"
+                for one in clusters[:_MOST_LISTED]
+            )
             raise BadRequest(
                 f"This notebook holds {len(clusters)} claims: {names}.", hint="Name one of them."
             )

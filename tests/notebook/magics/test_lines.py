@@ -143,6 +143,16 @@ def test_nameless_release_leaves_strangers_alone(
     assert "mine" in claimed.run("%gpupool ls").out
 
 
+def test_claims_of_one_name_are_told_apart(claimed: "Notebook") -> None:
+    """Whoever runs a cell with a claim twice has two."""
+    first = claimed["cluster"].claim_id
+    claimed.run("%gpupool claim 1 --name mine")
+    second = claimed["cluster"].claim_id
+    listed = f"2 claims: {first} (mine), {second} (mine)."
+    assert listed in claimed.run("%gpupool explain").err
+    assert "2 claims named 'mine'. Choose by id" in claimed.run("%gpupool release mine").err
+
+
 def test_attached_claim_is_bound(claimed: "Notebook") -> None:
     """By its name."""
     ran = claimed.run("%gpupool attach mine --as again,its_client\n1")
