@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from jupyter_gpupool.client.address import PoolAddress
+from jupyter_gpupool.client.background import Say
+from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.client.this_host import ThisHost
-from jupyter_gpupool.notebook.left_behind import left_behind, left_behind_text
+from jupyter_gpupool.notebook.left_behind import first_look, left_behind, left_behind_text
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.using import KernelView
 
@@ -79,3 +82,18 @@ def test_claims_of_one_name_are_called_by_id(a_view: View) -> None:
     lines = left_behind_text([a_view(id="c-1", name="same"), a_view(id="c-2", name="same")])
     assert 'attach("c-1")' in lines[0]
     assert 'release("c-2")' in lines[1]
+
+
+def test_each_pool_is_looked_at_once() -> None:
+    """Whoever uses two of them hears of what was left behind in both."""
+    urls = ("http://127.0.0.1:8", "http://127.0.0.1:9")
+    one, two = (Pool(PoolAddress(url=url, token="gpt_x")) for url in urls)
+
+    async def look(_say: Say) -> list[bool]:
+        looks = [first_look(pool) for pool in (one, two, one, two)]
+        for begun in looks:
+            if begun is not None:
+                begun.cancel()
+        return [begun is not None for begun in looks]
+
+    assert one.background.run(look) == [True, True, False, False]

@@ -1,5 +1,7 @@
 """`%%gpupool`: a cell on a worker, against a real one."""
 
+import threading
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
@@ -155,6 +157,27 @@ def test_claim_that_ends_ends_the_cell(claimed: "Notebook") -> None:
     ran = claimed.run("%%gpupool\nimport time\ntime.sleep(600)")
     assert type(ran.error).__name__ == "UsageError"
     assert "Traceback" not in ran.err + ran.out
+
+
+def test_cell_of_a_client_that_closes_at_once_prints_nothing(
+    claimed: "Notebook", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a cell leaves to be done after it has nobody to tell of its errors."""
+    ends: SimpleQueue[None] = SimpleQueue()
+    told: list[object] = []
+
+    def fail(*_arguments: object) -> None:
+        ends.put(None)
+        raise AttributeError("'NoneType' object has no attribute 'run_function'")
+
+    monkeypatch.setattr(claimed["client"], "run_on_scheduler", fail)
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    assert repr(claimed.run("%%gpupool\n1").value) == "1"
+    ends.get(timeout=30)
+    for thread in threading.enumerate():
+        if thread.name == "gpupool cell":
+            thread.join(30)
+    assert not told
 
 
 def test_large_variable_goes_there_and_back(claimed: "Notebook") -> None:
