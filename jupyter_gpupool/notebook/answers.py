@@ -20,6 +20,7 @@ from jupyter_gpupool.protocol.using import (
 )
 
 from . import markup
+from .card import card_html, card_text
 from .listing import Listing
 from .moments import clock, counted, here_and_now, hosts_text, ordinal, shape
 from .terms import Duration
@@ -45,6 +46,18 @@ class Claims(Listing[ClaimView]):
         since = clock(view.phase_since, here_and_now())
         hosts = hosts_text(counted(view))
         return view.name, _state(view), shape(view), hosts, since, _reason(view)
+
+
+class ClaimAsItWas(ClaimView):
+    """A claim at the moment of the answer."""
+
+    def __repr__(self) -> str:
+        return card_text(self, here_and_now())
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return card_html(self, here_and_now())
 
 
 class Environments(Listing[EnvironmentView]):
@@ -134,6 +147,11 @@ async def kept_for(
     for_s = 0 if is_none else parse_duration(duration, field="duration").total_seconds()
     until = (await client.keep_alive(claim_id, for_s, reason)).kept_until
     return None if until is None else until.astimezone()
+
+
+def claim_as_it_was(view: ClaimView) -> ClaimAsItWas:
+    """A claim that shows itself."""
+    return _as(ClaimAsItWas, view)
 
 
 async def status_of(client: "PoolClient") -> PoolStatus:

@@ -16,6 +16,7 @@ from .answers import (
     Explanation,
     Logs,
     PoolStatus,
+    claim_as_it_was,
     explanation_of,
     kept_for,
     logs_of,
@@ -112,7 +113,8 @@ def release(name: str = "", reason: str = "", *, pool: Pool | None = None) -> Cl
         reason: Kept with the claim.
         pool: As of `explain`.
     """
-    return _of(name, pool, lambda client, claim_id: client.release(claim_id, reason))
+    view = _of(name, pool, lambda client, claim_id: client.release(claim_id, reason))
+    return claim_as_it_was(view)
 
 
 def scale(name: str, gpus: Gpus, *, pool: Pool | None = None) -> ClaimView:
@@ -134,7 +136,7 @@ def scale(name: str, gpus: Gpus, *, pool: Pool | None = None) -> ClaimView:
             least = min(least, (await client.claim(claim_id)).workers.min)
         return await client.scale(claim_id, least, bounds.maximum)
 
-    return _of(name, pool, scaled)
+    return claim_as_it_was(_of(name, pool, scaled))
 
 
 def _of(

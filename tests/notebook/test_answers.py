@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpupool.notebook.answers import Claims, Environments, Explanation, Logs, PoolStatus
+from jupyter_gpupool.notebook.answers import (
+    Claims,
+    Environments,
+    Explanation,
+    Logs,
+    PoolStatus,
+    claim_as_it_was,
+)
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.using import EnvironmentView
 
@@ -96,6 +103,14 @@ def test_nothing_that_is_shown_becomes_markup(a_view: View) -> None:
     for each in shown:
         assert "<script" not in each._repr_html_()
         assert "&lt;script&gt;" in each._repr_html_()
+
+
+def test_claim_is_shown_as_its_card(a_view: View) -> None:
+    """And is the view it was: what `release` and `scale` answer ends many a cell."""
+    claim = claim_as_it_was(a_view(name="mine"))
+    assert repr(claim).startswith("gpupool claim mine: running")
+    assert claim._repr_html_().startswith("<article")
+    assert claim.name == "mine"
 
 
 def test_status_is_told_in_three_lines() -> None:
