@@ -29,7 +29,7 @@ from .journal import open_journal
 from .link import Link, LinkTarget, check_url
 from .offered import DEFAULT_ENVIRONMENT, Offered, read_offers
 from .open_files import OpenFiles
-from .state_folder import open_state_folder, read_host_id, take_lock
+from .state_folder import StateFolder, open_state_folder, read_host_id, take_lock
 from .users import UserRules, read_uid_min
 from .zygotes import NOBODY
 
@@ -241,7 +241,7 @@ class AgentApp(JupyterApp):
         opened = open_devices(self.simulated, host=self.simulated_host)
         if opened.notice:
             logger.warning("%s", opened.notice)
-        settings = self._settings(len(opened.devices.list()))
+        settings = self._settings(len(opened.devices.list()), folder)
         host = HostAgent(read_host_id(folder), folder, opened.devices, settings, files)
         try:
             await host.start()
@@ -290,7 +290,7 @@ class AgentApp(JupyterApp):
             )
         return token.strip()
 
-    def _settings(self, devices: int) -> HostSettings:
+    def _settings(self, devices: int, folder: StateFolder) -> HostSettings:
         memory_bytes = usable_memory_bytes()
         return HostSettings(
             facts=HostFacts(
@@ -311,18 +311,18 @@ class AgentApp(JupyterApp):
                 allow_system_users=self.allow_system_users,
                 uid_min=read_uid_min(),
             ),
-            environments=self._environments(),
+            environments=self._environments(folder),
             memory_share_bytes=int(memory_bytes * self.host_memory_share / max(1, devices)),
         )
 
-    def _environments(self) -> EnvironmentRules:
+    def _environments(self, folder: StateFolder) -> EnvironmentRules:
         # Claims that are no other user's: what they may run, the agent's user may as well.
         is_own = os.geteuid() != 0 or self.run_claims_as_agent
         kernels_own = self.kernel_environments
         return EnvironmentRules(
             offered=(
                 Offered(DEFAULT_ENVIRONMENT, Path(sys.executable)),
-                *read_offers(self.environments),
+                *read_offers(self.environments, must_exist=not folder.has_records),
             ),
             kernels_own=is_own if kernels_own is None else kernels_own,
             kept_s=self.environment_kept_s,

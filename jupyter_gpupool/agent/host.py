@@ -153,13 +153,15 @@ class HostAgent:
         """Adopt what runs, and be ready for the manager.
 
         Raises:
-            BadRequest: If an environment it should offer is no Python.
+            BadRequest: If an environment it should offer is no Python, and nothing runs here.
             Unavailable: If children could not reach the agent.
         """
         # Interpreters and zygotes inherit it, and so does all they fork: how strays are found.
         os.environ[HOST_MARK] = self._parts.host_id
         await self._parts.environments.look()
-        self._parts.environments.refuse_no_python()
+        # An environment that went while claims run is told as a problem: they need their agent.
+        if not self._parts.folder.has_records:
+            self._parts.environments.refuse_no_python()
         await self._adopt()
         await self._parts.socket.start()
         await self._parts.devices.look(self._foreign_on)

@@ -58,13 +58,17 @@ class Offered:
         return tuple((str(path), _changed_ns(path)) for path in (self.interpreter, *folders))
 
 
-def read_offers(paths: Mapping[str, str]) -> tuple[Offered, ...]:
+def read_offers(paths: Mapping[str, str], *, must_exist: bool = True) -> tuple[Offered, ...]:
     """The environments of these names; a path leads to an interpreter or to its folder.
 
     Raises:
-        BadRequest: If a name cannot be one, or a path leads to no program.
+        BadRequest: If a name cannot be one, or a path leads to no program and has to.
     """
-    return tuple(Offered(_checked(name), _interpreter(name, path)) for name, path in paths.items())
+    found = {_checked(name): _interpreter(path) for name, path in paths.items()}
+    for name, interpreter in found.items():
+        if must_exist and not (interpreter.is_file() and os.access(interpreter, os.X_OK)):
+            raise not_python(name, interpreter, "there is no such program")
+    return tuple(Offered(name, interpreter) for name, interpreter in found.items())
 
 
 def _checked(name: str) -> str:
@@ -78,13 +82,10 @@ def _checked(name: str) -> str:
     return name
 
 
-def _interpreter(name: str, path: str) -> Path:
+def _interpreter(path: str) -> Path:
     # Not resolved: the link in its folder is what makes an environment of an interpreter.
     given = Path(path).expanduser().absolute()
-    interpreter = given / _INTERPRETER if given.is_dir() else given
-    if not interpreter.is_file() or not os.access(interpreter, os.X_OK):
-        raise not_python(name, interpreter, "there is no such program")
-    return interpreter
+    return given / _INTERPRETER if given.is_dir() else given
 
 
 def not_python(name: str, interpreter: Path, why: str) -> BadRequest:

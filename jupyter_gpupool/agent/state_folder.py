@@ -30,6 +30,11 @@ class StateFolder:
         return self.path / "running"
 
     @property
+    def has_records(self) -> bool:
+        """Whether an agent left processes here that nobody has looked at since."""
+        return any(self.running.glob("*.json"))
+
+    @property
     def claims(self) -> Path:
         """Working folders of claims."""
         return self.path / "claims"

@@ -1,6 +1,7 @@
 """The agent as a program: what it is told, how it ends, and what it says when it cannot go on."""
 
 import signal
+import sys
 from datetime import timedelta
 
 import pytest
@@ -49,6 +50,25 @@ async def test_orphan_ends_its_claims_and_itself(agent, manager_end, real_claim,
     await manager_end.close()
     assert await agent.wait() == 0
     await agent.until_gone()
+
+
+async def test_environment_that_is_gone_costs_no_claim_its_agent(
+    agent, manager_end, real_claim, see, tmp_path
+) -> None:
+    """At the next start it is told as the environment's problem, for claims run here."""
+    gone = tmp_path / "python"
+    gone.symlink_to(sys.executable)
+    agent.start(f"--AgentApp.environments=gone={gone}")
+    await manager_end.until(lambda report: len(report.devices) == 2)
+    await manager_end.want(real_claim("c1"))
+    await manager_end.until(see.all_run(1, 0))
+    agent.kill()
+    gone.unlink()
+    agent.start(f"--AgentApp.environments=gone={gone}")
+    told = await manager_end.until(
+        lambda report: any("it is no Python" in e.problem for e in report.environment_reports)
+    )
+    assert see.all_run(1, 0)(told)
 
 
 async def test_second_agent_names_the_first(agent, manager_end, joined) -> None:
