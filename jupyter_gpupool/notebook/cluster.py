@@ -206,7 +206,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         if self.release_on_close and self._finalizer is None:
             # A cluster that was forgotten must not keep devices when its Python ends.
             self._finalizer = weakref.finalize(
-                self, give_back_at_exit, self.pool, view, os.getpid()
+                self, give_back_at_exit, self.pool, view, os.getpid(), self._voice.fall_silent
             )
 
     def _is_reachable(self, connection: ConnectionView) -> None:

@@ -55,14 +55,19 @@ def _may_still_run(view: ClaimView, error: Exception) -> Unavailable:
     )
 
 
-def give_back_at_exit(pool: Pool, view: ClaimView, pid: int) -> None:
+def give_back_at_exit(
+    pool: Pool, view: ClaimView, pid: int, fall_silent: Callable[[], None]
+) -> None:
     """The same for a cluster that nobody closed: nobody is left to raise to.
+
+    Its end is then our own doing and no loss to be told of, so `fall_silent` comes first.
 
     A kernel that restarts keeps its claims, for it will attach to them; so do other kernels that
     use them, and a forked child has none.
     """
     if os.getpid() != pid or is_restarting():
         return
+    fall_silent()
     try:
         _run_or_begin(pool, lambda: _release_unless_shared(pool, view))
     except (PoolError, TimeoutError, RuntimeError) as error:

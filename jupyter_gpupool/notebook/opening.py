@@ -62,8 +62,8 @@ def _never_ran(name: str, reason: str) -> ClaimLost:
 def too_late(view: ClaimView, timeout_s: float | None) -> StillWaiting:
     """The error for a claim that did not start in time; the view is of when it still waited."""
     return StillWaiting(
-        f"Claim {view.name} did not start within {timeout_s:g} s and has been given up:"
-        f" {why(view)}",
+        f"Claim {view.name} did not start within {timeout_s:g} s and has been given up. The last"
+        f" that was heard of it: it {why(view).rstrip('.')}.",
         hint=_what_would_help(view),
     )
 

@@ -25,6 +25,10 @@ class Voice:
         self._warned: Warning_ | None = None
         self._progress: Progress | None = None
 
+    def fall_silent(self) -> None:
+        """Say nothing from now on."""
+        self._quiet = True
+
     def say(self, text: str) -> None:
         """Say one line."""
         if not self._quiet:

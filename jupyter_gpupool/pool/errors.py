@@ -11,7 +11,13 @@ PoolError
 └── ClaimLost            the claim ended while it was being waited for or used
 """
 
+import linecache
+import traceback
+from collections.abc import Sequence
 from typing import ClassVar
+
+_NOT_THE_USERS = ("/jupyter_gpupool/", "/site-packages/", "/lib/python")
+"""Parts of the paths of files that no user has written."""
 
 
 class PoolError(Exception):
@@ -30,6 +36,14 @@ class PoolError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
+
+    def _render_traceback_(self) -> Sequence[str]:
+        """What a notebook shows (IPython asks): the user's own lines and the sentence."""
+        linecache.checkcache()
+        frames = traceback.extract_tb(self.__traceback__)
+        own = [f for f in frames if f.line and not any(p in f.filename for p in _NOT_THE_USERS)]
+        lines = [f"line {frame.lineno}: {frame.line}" for frame in own]
+        return [*lines, f"{type(self).__name__}: {self}"]
 
 
 class BadRequest(PoolError):

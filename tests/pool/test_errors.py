@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gpupool.pool import claim, errors
-from jupyter_gpupool.pool.errors import PoolError
+from jupyter_gpupool.pool.errors import NotFound, PoolError
 
 EVERY_ERROR = sorted(
     {
@@ -33,3 +33,22 @@ def test_an_error_reads_as_sentence_and_hint():
     """People see both, without a stray space when there is no hint."""
     assert str(PoolError("It is full.", hint="Wait.")) == "It is full. Wait."
     assert str(PoolError("It is full.")) == "It is full."
+
+
+def test_notebook_shows_the_users_own_lines_and_the_sentence(tmp_path) -> None:
+    """Frames of ours and of libraries help nobody to mend a mistake."""
+    cell = tmp_path / "cell.py"
+    cell.write_text("def ask():\n    fail()\nask()\n")
+    names = {"fail": _fail}
+    with pytest.raises(NotFound) as raised:
+        exec(compile(cell.read_text(), str(cell), "exec"), names)
+    shown = [line for line in raised.value._render_traceback_() if "raise" not in line]
+    assert shown[-3:] == [
+        "line 3: ask()",
+        "line 2: fail()",
+        "NotFound: There is no claim x. See the list.",
+    ]
+
+
+def _fail() -> None:
+    raise NotFound("There is no claim x.", hint="See the list.")
