@@ -81,6 +81,11 @@ def _start(plan: EmbeddedPlan) -> PoolAddress:
         raise
 
 
+def _load_meanwhile() -> None:
+    """Load what asking a manager takes: half a second that is waited for anyway."""
+    from . import events, pool_client  # noqa: F401, PLC0415
+
+
 def _wait_until_up(plan: EmbeddedPlan, manager: "subprocess.Popen[bytes]") -> PoolAddress:
     deadline = time.monotonic() + plan.start_within_s
     while time.monotonic() < deadline:

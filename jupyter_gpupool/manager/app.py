@@ -21,15 +21,15 @@ from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.units import parse_duration
 
+from .head_start import begin
 from .logs import set_up_logs
 from .runtime_file import default_runtime_file, this_host
 from .settings import Settings
+from .to_serve import Embedded, Serving, Tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .http_server import Tls
-    from .serving import Embedded, Serving
 
 _EMBEDDED_IDLE_S = 600.0
 _ORPHAN_S, _EMBEDDED_ORPHAN_S = 3600.0, 600.0
@@ -200,14 +200,18 @@ class ManagerApp(Application):
             self.exit(1)
 
     def _run(self) -> None:
-        from .serving import serve  # noqa: PLC0415 - `--help` needs none of the service
+        serving = self._serving()
+        begun = None if serving.embedded is None else begin(serving, serving.embedded)
+        try:
+            from .serving import serve  # noqa: PLC0415 - `--help` needs none of the service
 
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(serve(self._serving()))
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(serve(serving, begun))
+        finally:
+            if begun is not None:
+                begun.abandon()
 
     def _serving(self) -> Serving:
-        from .serving import Serving  # noqa: PLC0415 - as above
-
         if self.embedded:
             return self._serving_embedded()
         return Serving(
@@ -221,8 +225,6 @@ class ManagerApp(Application):
 
     def _serving_embedded(self) -> Serving:
         """What the configuration file says for the organisation's manager is not for this one."""
-        from .serving import Serving  # noqa: PLC0415 - as above
-
         chosen = self.state_folder if "state_folder" in self._said else ""
         state = Path(chosen or default_embedded_folder() / "manager")
         return Serving(
@@ -248,15 +250,11 @@ class ManagerApp(Application):
         )
 
     def _tls(self) -> Tls | None:
-        from .http_server import Tls  # noqa: PLC0415 - as above
-
         if not self.certfile and not self.keyfile:
             return None
         return Tls(certfile=Path(self.certfile), keyfile=Path(self.keyfile or self.certfile))
 
     def _embedded(self, state: Path) -> Embedded:
-        from .serving import Embedded  # noqa: PLC0415 - as above
-
         chosen = Path(self.runtime_file) if self.runtime_file else None
         return Embedded(
             runtime_file=chosen or default_runtime_file(Path(jupyter_runtime_dir())),

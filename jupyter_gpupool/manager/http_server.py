@@ -10,27 +10,18 @@ import logging
 import socket
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from jupyter_gpupool.pool.errors import BadRequest, Unavailable
 
+from .listening import listen
 from .prompt_http import PromptHttp
+from .to_serve import Tls
 
 _LOG = logging.getLogger(__name__)
 _GRACE_S = 3
-_BACKLOG = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """The manager's certificate and key, as PEM files."""
-
-    certfile: Path
-    keyfile: Path
 
 
 class _Server(uvicorn.Server):
@@ -63,8 +54,8 @@ class HttpServer:
         self.port: int = listening.getsockname()[1]
 
     @classmethod
-    def bind(cls, ip: str, port: int, tls: Tls | None, *, may_choose: bool) -> "HttpServer":
-        """Take the port; `may_choose` takes any other if it is in use.
+    def bind(cls, ip: str, port: int, tls: Tls | None) -> "HttpServer":
+        """Take the port.
 
         Raises:
             BadRequest: If this address may not be listened on so.
@@ -72,10 +63,8 @@ class HttpServer:
         """
         check_address(ip, tls)
         try:
-            return cls(_listen(ip, port), tls)
+            return cls(listen(ip, port), tls)
         except OSError as error:
-            if may_choose and port:
-                return cls.bind(ip, 0, tls, may_choose=False)
             raise Unavailable(
                 f"The manager cannot listen on {ip} port {port}: {error.strerror}.",
                 hint="Stop what uses it, or choose another port with --port.",
@@ -164,16 +153,3 @@ def _check_tls(tls: Tls) -> None:
             field="certfile",
             hint="Give PEM files that belong together and that the manager may read.",
         ) from error
-
-
-def _listen(ip: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((ip, port))
-        listening.listen(_BACKLOG)
-    except OSError:
-        listening.close()
-        raise
-    return listening

@@ -12,13 +12,14 @@ import fcntl
 import logging
 import os
 import signal
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .open_files import Limit, give_limit
+from .owner import watched
 from .private_files import read_private, write_private
 from .runtime_file import started_at
 
@@ -58,16 +59,28 @@ class AgentCommand:
 class LocalAgent:
     """Keeps one agent running."""
 
-    def __init__(self, command: AgentCommand, token: str, files: Limit) -> None:
+    def __init__(
+        self,
+        command: AgentCommand,
+        token: str,
+        files: Limit,
+        *,
+        first: "subprocess.Popen[bytes] | None" = None,
+    ) -> None:
         self._command = command
         self._files = files
         self._token = token
         self._task: asyncio.Task[None] | None = None
-        self._process: Process | None = None
+        self._process = first
 
     def start(self, *, replace: bool) -> None:
-        """Begin. `replace` ends an agent that an earlier manager left at another address."""
-        if replace:
+        """Begin, with the agent that was started already if one was.
+
+        `replace` ends an agent that an earlier manager left at another address.
+        """
+        if self._process is not None:
+            self._write_down(self._process.pid)
+        elif replace:
             self._signal_own()
         self._task = asyncio.create_task(self._keep(), name="gpupool-local-agent")
 
@@ -77,9 +90,8 @@ class LocalAgent:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
             await self._wait_for_end(self._process)
         if self._signal_own():
             await self._wait_for_own()
@@ -88,7 +100,7 @@ class LocalAgent:
         pause_s = _FIRST_PAUSE_S
         is_told = False
         while True:
-            if is_held(self._command.state):
+            if self._process is None and is_held(self._command.state):
                 if not is_told and not self._own():
                     is_told = True
                     _LOG.warning("An agent of another pool uses %s", self._command.state)
@@ -96,32 +108,18 @@ class LocalAgent:
                 continue
             loop = asyncio.get_running_loop()
             started_s = loop.time()
-            self._process = await self._spawn()
-            give_limit(self._process.pid, self._files)
-            self._write_down(self._process.pid)
-            status = await self._process.wait()
+            if self._process is None:
+                self._process = launch(self._command, self._token)
+                give_limit(self._process.pid, self._files)
+                self._write_down(self._process.pid)
+            status = await _ended(self._process)
+            self._process = None
             ran_s = loop.time() - started_s
             pause_s = (
                 _FIRST_PAUSE_S if ran_s > _WELL_AFTER_S else min(pause_s * 2, _LONGEST_PAUSE_S)
             )
             _LOG.warning("The agent ended with %s; see %s", status, self._command.log)
             await asyncio.sleep(pause_s)
-
-    async def _spawn(self) -> Process:
-        self._command.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        log = os.open(self._command.log, flags, 0o600)
-        try:
-            return await asyncio.create_subprocess_exec(
-                *self._command.argv(),
-                env=_environment(self._token, self._command.record),
-                stdin=DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        finally:
-            os.close(log)
 
     def _write_down(self, pid: int) -> None:
         with contextlib.suppress(OSError):
@@ -162,13 +160,38 @@ class LocalAgent:
                     await asyncio.sleep(_LOOK_AT_END_EVERY_S)
 
     @staticmethod
-    async def _wait_for_end(process: Process) -> None:
+    async def _wait_for_end(process: "subprocess.Popen[bytes]") -> None:
         try:
             async with asyncio.timeout(_STOP_WITHIN_S):
-                await process.wait()
+                await _ended(process)
         except TimeoutError:
             process.kill()
-            await process.wait()
+            await _ended(process)
+
+
+def launch(command: AgentCommand, token: str) -> "subprocess.Popen[bytes]":
+    """Start an agent in a session of its own, its output going to its log."""
+    command.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    log = os.open(command.log, flags, 0o600)
+    try:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            command.argv(),
+            env=_environment(token, command.record),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+
+
+async def _ended(process: "subprocess.Popen[bytes]") -> int:
+    has_ended = asyncio.Event()
+    with watched(process.pid, has_ended.set):
+        await has_ended.wait()
+    return process.wait()
 
 
 def _is_dead(pid: int) -> bool:

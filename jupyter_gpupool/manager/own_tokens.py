@@ -16,9 +16,23 @@ from .service.tokens import MakeToken, RevokeToken, make_token, revoke_token
 
 
 async def ensure_token(
-    parts: Parts, path: Path, user: UserName, role: Role, *, os_user: str | None = None
+    parts: Parts,
+    path: Path,
+    user: UserName,
+    role: Role,
+    *,
+    os_user: str | None = None,
+    given: str | None = None,
 ) -> str:
     """The token in this file, made anew unless it is this user's and still valid.
+
+    Args:
+        parts: The manager's.
+        path: The file.
+        user: Whose token it is.
+        role: What it is for.
+        os_user: As in `MakeToken`.
+        given: A secret that somebody holds already and that is to become valid.
 
     Raises:
         Unavailable: If the file or the database cannot be written.
@@ -35,7 +49,9 @@ async def ensure_token(
     ]:
         revoke = RevokeToken(caller=itself, token_id=old.id)
         await parts.service.execute(partial(revoke_token, command=revoke))
-    command = MakeToken(caller=itself, user=user, role=role, label=label, os_user=os_user)
+    command = MakeToken(
+        caller=itself, user=user, role=role, label=label, os_user=os_user, secret=given
+    )
     made = await parts.service.execute(partial(make_token, command=command, seal=parts.seal))
     write_private(path, made.secret)
     return made.secret

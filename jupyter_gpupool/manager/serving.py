@@ -12,7 +12,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,67 +26,33 @@ from .api.parts import Parts
 from .auth.sessions import Sessions
 from .auth.tokens import TokenAuthenticator
 from .clock import Clock
-from .http_server import HttpServer, Tls
-from .local_agent import AgentCommand, LocalAgent
+from .head_start import AGENT_TOKEN, HeadStart, agent_command
+from .http_server import HttpServer
+from .local_agent import LocalAgent
 from .metrics import Metrics
 from .open_files import Limit, raise_limit
 from .own_tokens import ensure_token
 from .owner import watched
-from .private_files import read_private, write_private
 from .runtime_file import remove_runtime_file, write_runtime_file
 from .service.claims import end_everything
 from .service.service import Service
 from .service.timer import Timer
-from .settings import Settings
 from .state_folder import StateFolder
 from .store.sealing import load_seal
 from .store.store import Store
+from .to_serve import Embedded, Serving
 
 _LOG = logging.getLogger(__name__)
 _CLEAN_WITHIN_S = 20.0
 _CLOSE_WITHIN_S = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
-    """What an embedded manager does beside managing.
-
-    Attributes:
-        runtime_file: Where clients look for the pool.
-        agent_state: State folder of the agent it keeps.
-        simulated: How many simulated devices the agent has; None lets it look for real ones.
-        stop_all_on_exit: End all claims before ending.
-        ends_with: The process whose end ends it too; None is nobody's.
-    """
-
-    runtime_file: Path
-    agent_state: Path
-    simulated: int | None = None
-    stop_all_on_exit: bool = False
-    ends_with: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """Everything a manager process is started with.
-
-    Attributes:
-        database_url: None is a SQLite file in the state folder.
-        idle_exit_after_s: End when nobody asked for so long and no claim lives; None never does.
-    """
-
-    ip: str
-    port: int
-    state: Path
-    settings: Settings
-    database_url: str | None = None
-    tls: Tls | None = None
-    embedded: Embedded | None = None
-    idle_exit_after_s: float | None = None
-
-
-async def serve(serving: Serving) -> None:
+async def serve(serving: Serving, head_start: HeadStart | None = None) -> None:
     """Run until a signal, or until idle for long enough.
+
+    Args:
+        serving: What to serve.
+        head_start: What has been begun already for an embedded manager.
 
     Raises:
         PoolError: If it cannot start, in one sentence.
@@ -98,26 +63,39 @@ async def serve(serving: Serving) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        folder = StateFolder(serving.state)
+        if head_start is None:
+            folder = StateFolder(serving.state)
+            server = HttpServer.bind(serving.ip, serving.port, serving.tls)
+        else:
+            folder = head_start.folder
+            server = HttpServer(head_start.listening, serving.tls)
         stack.callback(folder.release)
-        server = HttpServer.bind(
-            serving.ip, _port(serving), serving.tls, may_choose=_is_own(serving)
-        )
         stack.callback(server.close)
         parts, timer = await stack.enter_async_context(_running_parts(serving, folder))
-        if serving.embedded is None:
-            # Before anybody is answered: whoever sees the manager well may read the token.
+        # Before anybody is answered: whoever sees the manager well may read the token, and an
+        # agent that has begun already shows its own.
+        if serving.embedded is None or head_start is None:
             await _ensure_admin(parts, folder.path / "admin-token")
+        else:
+            await _ensure_agent(parts, head_start)
         await server.start(make_application(parts))
         stack.push_async_callback(_hang_up, parts, server)
-        if serving.embedded is not None:
-            local = _embedded(serving, serving.embedded, parts, server, files)
+        if serving.embedded is not None and head_start is not None:
+            local = _embedded(
+                serving, serving.embedded, parts, server, files=files, head_start=head_start
+            )
             await stack.enter_async_context(local)
             if serving.embedded.ends_with is not None:
                 stack.enter_context(watched(serving.embedded.ends_with, stop.set))
         _LOG.info("Listening on %s", server.url)
         _tame_collector()
         await _until_end(stop, serving, parts, {"timer": timer.failed(), "HTTP": server.ended()})
+
+
+async def _ensure_agent(parts: Parts, head_start: HeadStart) -> None:
+    agent, given = UserName("agent"), head_start.agent_token
+    path = head_start.folder.path / AGENT_TOKEN
+    await ensure_token(parts, path, agent, Role.AGENT, given=given)
 
 
 async def _ensure_admin(parts: Parts, path: Path) -> None:
@@ -140,18 +118,6 @@ def _tame_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 100_000)
-
-
-def _is_own(serving: Serving) -> bool:
-    return serving.embedded is not None
-
-
-def _port(serving: Serving) -> int:
-    if serving.port or serving.embedded is None:
-        return serving.port
-    # An agent that outlived the last manager still calls at the last port.
-    last = read_private(serving.state / "port")
-    return int(last) if last.isdecimal() else 0
 
 
 @asynccontextmanager
@@ -184,26 +150,21 @@ async def _running_parts(
 
 @asynccontextmanager
 async def _embedded(
-    serving: Serving, embedded: Embedded, parts: Parts, server: HttpServer, files: Limit
+    serving: Serving,
+    embedded: Embedded,
+    parts: Parts,
+    server: HttpServer,
+    *,
+    files: Limit,
+    head_start: HeadStart,
 ) -> AsyncIterator[None]:
-    moved = read_private(serving.state / "port") != str(server.port)
-    write_private(serving.state / "port", str(server.port))
     user = UserName(_user_name())
-    agent_token = await ensure_token(
-        parts, serving.state / "agent-token", UserName("agent"), Role.AGENT
-    )
     user_token = await ensure_token(parts, serving.state / "user-token", user, Role.ADMIN)
-    command = AgentCommand(
-        url=server.url,
-        state=embedded.agent_state,
-        simulated=embedded.simulated,
-        log=serving.state / "agent.log",
-        record=serving.state / "agent-process",
-    )
-    agent = LocalAgent(command, agent_token, files)
+    command = agent_command(serving.state, embedded, server.url)
+    agent = LocalAgent(command, head_start.agent_token, files, first=head_start.take_agent())
     now = parts.service.clock.now()
     write_runtime_file(embedded.runtime_file, url=server.url, token=user_token, started=now)
-    agent.start(replace=moved)
+    agent.start(replace=head_start.moved)
     try:
         yield
     finally:

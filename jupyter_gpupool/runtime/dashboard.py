@@ -6,11 +6,11 @@ at. The pages are built when the first of them is asked for: most claims' dashbo
 """
 
 import hmac
+import importlib
 import logging
 from collections.abc import Sequence
 from typing import Any
 
-import distributed.dashboard.scheduler
 from distributed.http.routing import RoutingApplication
 from distributed.http.utils import get_handlers
 from tornado import httputil
@@ -54,7 +54,8 @@ class GuardedApplication(RoutingApplication):
         self.add_handlers(
             r".*", get_handlers(server=scheduler, modules=self._routes, prefix=prefix)
         )
-        connect: Any = distributed.dashboard.scheduler.connect
+        # A second to load, unless the zygote has done so already.
+        connect: Any = importlib.import_module("distributed.dashboard.scheduler").connect
         connect(self, scheduler.http_server, scheduler, prefix=prefix)
 
 

@@ -27,7 +27,6 @@ _NEEDED = (
     "dask_cuda",
     "dask_cuda.initialize",
     "dask_cuda.worker_common",
-    "distributed.dashboard.scheduler",
     "jupyter_gpupool.runtime.spare",
 )
 _USEFUL = (
@@ -59,6 +58,7 @@ _USEFUL = (
     "stringprep",
     "pwd",
 )
+_DASHBOARDS = "distributed.dashboard.scheduler"
 _libc = ctypes.CDLL(None)
 _PR_SET_NAME = 15
 
@@ -75,11 +75,28 @@ def warm_up(environment: Mapping[str, str]) -> Warm:
     )
     if not problem:
         _compute_once()
+    _share()
+    return Warm(problem=problem, versions=read_versions())
+
+
+def warm_dashboards() -> str:
+    """Import what a dashboard's first page needs: as much again, which no first claim waits for.
+
+    Returns:
+        Why nothing may be forked any more, else "".
+    """
+    # Without it a scheduler works all the same.
+    with contextlib.suppress(ImportError):
+        importlib.import_module(_DASHBOARDS)
+    _share()
+    return _threads_after(_DASHBOARDS)
+
+
+def _share() -> None:
     # What exists now is shared by all children: no collection may touch, and so copy, its pages.
     gc.collect()
     gc.freeze()
     huge_pages.gather()
-    return Warm(problem=problem, versions=read_versions())
 
 
 def name_process(name: str) -> None:

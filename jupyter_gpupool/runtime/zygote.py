@@ -11,6 +11,7 @@ import selectors
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import NoReturn
@@ -20,6 +21,8 @@ from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, decode
 from . import identity, warming
 from .spares import Spares
 
+_DASHBOARDS_AFTER_S = 1.0
+"""How long it has to be quiet before the dashboards are loaded, for which nobody waits."""
 _MOST_BYTES = 256 * 1024
 _MOST_DESCRIPTORS = 8
 
@@ -34,10 +37,9 @@ def main(argv: list[str]) -> int:
     environment = dict(os.environ)
     try:
         link.send(warming.warm_up(environment).encode())
-        Zygote(link, spares).serve()
+        return Zygote(link, spares).serve()
     except (BrokenPipeError, ConnectionResetError):
-        pass
-    return 0
+        return 0
 
 
 class Zygote:
@@ -46,6 +48,7 @@ class Zygote:
     def __init__(self, link: socket.socket, spares: int) -> None:
         self._link = link
         self._spares = Spares(spares, _fork_off, _live_as_spare)
+        self._dashboards_due_s: float | None = time.monotonic() + _DASHBOARDS_AFTER_S
         self._wake, woken = socket.socketpair()
         for end in (self._wake, woken):
             end.setblocking(False)
@@ -57,22 +60,48 @@ class Zygote:
         self._selector.register(link, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
 
-    def serve(self) -> None:
-        """Answer until the agent hangs up."""
+    def serve(self) -> int:
+        """Answer until the agent hangs up.
+
+        Returns:
+            The exit code.
+        """
         going_on = True
         while going_on:
-            ready = {key.fileobj for key, _ in self._selector.select(self._spares.due_in_s())}
+            ready = {key.fileobj for key, _ in self._selector.select(self._due_in_s())}
             if self._wake in ready:
                 self._wake.recv(4096)
             if self._link in ready:
                 going_on = self._answer()
             # After the answer, so that a child's end is never told before its beginning.
             self._reap()
-            if going_on and not ready:
-                self._spares.make_one()
+            if going_on and not ready and not self._use_quiet():
+                return 1
+        return 0
+
+    def _due_in_s(self) -> float | None:
+        if self._dashboards_due_s is None:
+            return self._spares.due_in_s()
+        return max(0.0, self._dashboards_due_s - time.monotonic())
+
+    def _use_quiet(self) -> bool:
+        """Do what nobody waits for; spares come last, for they shall share all of it.
+
+        Returns:
+            Whether it is still safe to fork.
+        """
+        if self._dashboards_due_s is None:
+            self._spares.make_one()
+            return True
+        self._dashboards_due_s = None
+        if problem := warming.warm_dashboards():
+            print(problem, file=sys.stderr, flush=True)  # noqa: T201 - the log is this process's stderr
+        return not problem
 
     def _answer(self) -> bool:
         line, descriptors, _, _ = socket.recv_fds(self._link, _MOST_BYTES, _MOST_DESCRIPTORS)
+        if self._dashboards_due_s is not None:
+            self._dashboards_due_s = time.monotonic() + _DASHBOARDS_AFTER_S
         for descriptor in descriptors:
             # They arrive inheritable: what a worker starts must not hold its device's lock.
             os.set_inheritable(descriptor, False)

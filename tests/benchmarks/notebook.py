@@ -4,9 +4,9 @@
 
 Each round is a fresh process. The import is timed after IPython's own, with the magics registered
 as they are in every kernel. `%gpupool status` asks a warm pool from a shell that has asked once.
-The first use begins with nothing running and ends with one task's result: it brings up manager,
-agent and zygote, claims a device and computes on it. A Jupyter server's start is timed until it
-answers, in turns with its extension switched on and off.
+The first use begins with nothing running and ends with one task's result: it imports Dask, brings
+up manager, agent and zygote, claims a device and computes on it. A Jupyter server's start is timed
+until it answers, in turns with its extension switched on and off.
 """
 
 import argparse

@@ -4,7 +4,6 @@ Hashing is a single SHA-256: there is nothing to guess in 256 random bits, so no
 """
 
 import hashlib
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +15,6 @@ from jupyter_gpupool.protocol.api import Role
 
 from .caller import Caller
 
-_PREFIX = "gpt_"
 _FEW = 100
 
 
@@ -49,11 +47,6 @@ class TokenBooks(Protocol):
     @property
     def tokens_by_digest(self) -> Mapping[str, TokenRecord]:
         """All tokens, by the hash of their secret."""
-
-
-def new_secret() -> str:
-    """A new token's secret."""
-    return _PREFIX + secrets.token_urlsafe(32)
 
 
 def digest_of(secret: str) -> str:

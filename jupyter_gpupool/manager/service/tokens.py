@@ -5,11 +5,12 @@ Called through `Service.execute` by the API, and at start for the manager's own 
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from jupyter_gpupool.manager.auth.caller import Caller, may_see, no_such
-from jupyter_gpupool.manager.auth.tokens import TokenRecord, digest_of, new_secret
+from jupyter_gpupool.manager.auth.new_secret import new_secret
+from jupyter_gpupool.manager.auth.tokens import TokenRecord, digest_of
 from jupyter_gpupool.manager.store.sealing import Seal
 from jupyter_gpupool.pool.errors import BadRequest, NotAllowed
 from jupyter_gpupool.pool.event import EventKind
@@ -30,6 +31,7 @@ class MakeToken:
     Attributes:
         os_user: Whose processes the user's claims are from now on: "" goes back to the user of the
             same name, None leaves it as it is.
+        secret: What the token is to be; None makes it. Only the manager itself may choose one.
     """
 
     caller: Caller
@@ -39,6 +41,7 @@ class MakeToken:
     lifetime: timedelta | None = None
     os_user: str | None = None
     key: OnceKey | None = None
+    secret: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ def _tell_owner(
 
 
 def _make(unit: UnitOfWork, command: MakeToken, seal: Seal) -> str:
-    secret = new_secret()
+    secret = command.secret or new_secret()
     is_own = command.user == command.caller.user
     record = TokenRecord(
         id=f"t-{secrets.token_hex(8)}",
@@ -160,10 +163,10 @@ def _check_names(command: MakeToken) -> None:
         ("os_user", command.os_user or "-"),
         ("label", command.label or "-"),
     )
-    for field, name in names:
+    for term, name in names:
         if not name.isprintable() or not name.strip() or len(name) > _MOST_NAME:
             raise BadRequest(
-                f"{name[:_MOST_NAME]!r} cannot be used as {field}.",
-                field=field,
+                f"{name[:_MOST_NAME]!r} cannot be used as {term}.",
+                field=term,
                 hint=f"Use up to {_MOST_NAME} printable characters.",
             )

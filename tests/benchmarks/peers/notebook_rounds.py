@@ -38,7 +38,7 @@ def status(count: str) -> list[float]:
 
 
 def cold(folder: str, *options: str) -> list[float]:
-    """From nothing to the first result, the package's own import included."""
+    """From nothing to the first result, all imports included."""
     started_s = time.perf_counter()
     from distributed import Client  # noqa: PLC0415
 

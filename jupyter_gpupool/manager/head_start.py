@@ -1,0 +1,101 @@
+"""What an embedded manager begins before it loads its libraries: its socket and its agent.
+
+Called by `app`. Loading a manager takes seconds and warming an agent's zygote takes seconds: side
+by side, the first claim of a pool that did not run comes seconds sooner. The agent's link waits in
+the socket's backlog until it is answered.
+"""
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING
+
+from .auth.new_secret import new_secret
+from .listening import listen
+from .local_agent import AgentCommand, is_held, launch
+from .private_files import read_private, write_private
+from .state_folder import StateFolder
+from .to_serve import Embedded, Serving
+
+if TYPE_CHECKING:
+    import subprocess
+
+AGENT_TOKEN = "agent-token"  # noqa: S105 - the name of a file
+_PORT = "port"
+
+
+@dataclass(slots=True)
+class HeadStart:
+    """What has been begun, for `serving` to go on with.
+
+    Attributes:
+        moved: The manager before listened elsewhere, and an agent of it may still call there.
+        agent_token: What the agent will show; to be made valid.
+    """
+
+    folder: StateFolder
+    listening: socket
+    moved: bool
+    agent_token: str = field(repr=False)
+    _agent: "subprocess.Popen[bytes] | None" = None
+
+    def take_agent(self) -> "subprocess.Popen[bytes] | None":
+        """The agent that was started, if one was; whoever takes it ends it."""
+        agent, self._agent = self._agent, None
+        return agent
+
+    def abandon(self) -> None:
+        """End what nobody has taken: the manager could not start."""
+        agent = self.take_agent()
+        if agent is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(agent.pid, signal.SIGTERM)
+            agent.wait()
+
+
+def begin(serving: Serving, embedded: Embedded) -> HeadStart:
+    """Take the state folder and a port, and start the agent unless one is there.
+
+    Raises:
+        Unavailable: If the state folder cannot be used.
+        OSError: If there is no port to be had, or the token cannot be written.
+    """
+    folder = StateFolder(serving.state)
+    before = _last_port(serving.state)
+    listening = _listen(serving.ip, serving.port or before)
+    ip, port = listening.getsockname()[:2]
+    # Before there is an agent: should this process be killed, the next one listens for it there.
+    write_private(serving.state / _PORT, str(port))
+    token = read_private(serving.state / AGENT_TOKEN)
+    if not token:
+        token = new_secret()
+        write_private(serving.state / AGENT_TOKEN, token)
+    command = agent_command(serving.state, embedded, f"http://{ip}:{port}")
+    agent = None if is_held(embedded.agent_state) else launch(command, token)
+    return HeadStart(folder, listening, port != before, token, agent)
+
+
+def agent_command(state: Path, embedded: Embedded, url: str) -> AgentCommand:
+    """How the agent of this manager is started."""
+    return AgentCommand(
+        url=url,
+        state=embedded.agent_state,
+        simulated=embedded.simulated,
+        log=state / "agent.log",
+        record=state / "agent-process",
+    )
+
+
+def _last_port(state: Path) -> int:
+    last = read_private(state / _PORT)
+    return int(last) if last.isdecimal() else 0
+
+
+def _listen(ip: str, wanted: int) -> socket:
+    try:
+        return listen(ip, wanted)
+    except OSError:
+        return listen(ip, 0)
