@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jupyter_gpupool.client.manager_process import check_installed
-
 from .output import json_option, show_json, table
 
 if TYPE_CHECKING:
@@ -21,6 +19,8 @@ _BAR_WIDTH = 24
 @json_option
 def demo(*, as_json: bool) -> None:
     """Bring up a private pool, claim workers, compute on them, and leave nothing behind."""
+    from jupyter_gpupool.client.manager_process import check_installed  # noqa: PLC0415 - 0.1 s
+
     check_installed()
     from .demo_run import run_demo  # noqa: PLC0415 - imports Dask
 
