@@ -16,7 +16,7 @@ _ASK = b"GET /health HTTP/1.1\r\nHost: pool\r\n\r\n"
 async def port(site, monkeypatch):
     """The site's port, where a request has to arrive at once."""
     monkeypatch.setattr(prompt_http, "ARRIVE_WITHIN_S", _SHORT_S)
-    server = HttpServer.bind("127.0.0.1", 0, None, may_choose=False)
+    server = HttpServer.bind("127.0.0.1", 0, None)
     await server.start(site.app)
     yield server.port
     await server.stop()

@@ -23,7 +23,7 @@ _WITHIN_S = 10
 @pytest.fixture
 async def served(site):
     """The site behind a real socket; `url` is its address."""
-    server = HttpServer.bind("127.0.0.1", 0, None, may_choose=False)
+    server = HttpServer.bind("127.0.0.1", 0, None)
     await server.start(site.app)
     site.url = server.url
     yield site
