@@ -33,9 +33,9 @@ def jupyter_server(
             f"--ServerApp.root_dir={folder}",
         ],
         env={
+            "JUPYTER_RUNTIME_DIR": str(folder / "run"),
             **environment,
             "JUPYTER_CONFIG_DIR": str(folder),
-            "JUPYTER_RUNTIME_DIR": str(folder / "run"),
         },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
