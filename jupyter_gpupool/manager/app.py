@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -201,6 +202,8 @@ class ManagerApp(Application):
 
     def _run(self) -> None:
         serving = self._serving()
+        # Until the loop hears signals itself, one must not pass by what is begun here.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         begun = None if serving.embedded is None else begin(serving, serving.embedded)
         try:
             from .serving import serve  # noqa: PLC0415 - `--help` needs none of the service

@@ -5,13 +5,10 @@ by side, the first claim of a pool that did not run comes seconds sooner. The ag
 the socket's backlog until it is answered.
 """
 
-import contextlib
-import os
-import signal
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
-from typing import TYPE_CHECKING
 
 from .auth.new_secret import new_secret
 from .listening import listen
@@ -20,11 +17,9 @@ from .private_files import read_private, write_private
 from .state_folder import StateFolder
 from .to_serve import Embedded, Serving
 
-if TYPE_CHECKING:
-    import subprocess
-
 AGENT_TOKEN = "agent-token"  # noqa: S105 - the name of a file
 _PORT = "port"
+_ENDS_WITHIN_S = 5.0
 
 
 @dataclass(slots=True)
@@ -51,9 +46,12 @@ class HeadStart:
         """End what nobody has taken: the manager could not start."""
         agent = self.take_agent()
         if agent is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(agent.pid, signal.SIGTERM)
-            agent.wait()
+            agent.terminate()
+            try:
+                agent.wait(_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait()
 
 
 def begin(serving: Serving, embedded: Embedded) -> HeadStart:
