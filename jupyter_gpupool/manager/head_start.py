@@ -28,13 +28,13 @@ class HeadStart:
 
     Attributes:
         moved: The manager before listened elsewhere, and an agent of it may still call there.
-        agent_token: What the agent will show; to be made valid.
+        agent_token: What the agent will show, to be made valid; None if none was started.
     """
 
     folder: StateFolder
     listening: socket
     moved: bool
-    agent_token: str = field(repr=False)
+    agent_token: str | None = field(repr=False)
     _agent: "subprocess.Popen[bytes] | None" = None
 
     def take_agent(self) -> "subprocess.Popen[bytes] | None":
@@ -67,12 +67,12 @@ def begin(serving: Serving, embedded: Embedded) -> HeadStart:
     ip, port = listening.getsockname()[:2]
     # Before there is an agent: should this process be killed, the next one listens for it there.
     write_private(serving.state / _PORT, str(port))
-    token = read_private(serving.state / AGENT_TOKEN)
-    if not token:
-        token = new_secret()
-        write_private(serving.state / AGENT_TOKEN, token)
-    command = agent_command(serving.state, embedded, f"http://{ip}:{port}")
-    agent = None if is_held(embedded.agent_state) else launch(command, token)
+    if is_held(embedded.agent_state):
+        return HeadStart(folder, listening, port != before, None)
+    # Always a new one: whether the last was revoked cannot be known before the database is.
+    token = new_secret()
+    write_private(serving.state / AGENT_TOKEN, token)
+    agent = launch(agent_command(serving.state, embedded, f"http://{ip}:{port}"), token)
     return HeadStart(folder, listening, port != before, token, agent)
 
 

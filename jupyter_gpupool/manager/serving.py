@@ -92,10 +92,10 @@ async def serve(serving: Serving, head_start: HeadStart | None = None) -> None:
         await _until_end(stop, serving, parts, {"timer": timer.failed(), "HTTP": server.ended()})
 
 
-async def _ensure_agent(parts: Parts, head_start: HeadStart) -> None:
+async def _ensure_agent(parts: Parts, head_start: HeadStart) -> str:
     agent, given = UserName("agent"), head_start.agent_token
     path = head_start.folder.path / AGENT_TOKEN
-    await ensure_token(parts, path, agent, Role.AGENT, given=given)
+    return await ensure_token(parts, path, agent, Role.AGENT, given=given)
 
 
 async def _ensure_admin(parts: Parts, path: Path) -> None:
@@ -161,7 +161,8 @@ async def _embedded(
     user = UserName(_user_name())
     user_token = await ensure_token(parts, serving.state / "user-token", user, Role.ADMIN)
     command = agent_command(serving.state, embedded, server.url)
-    agent = LocalAgent(command, head_start.agent_token, files, first=head_start.take_agent())
+    token = await _ensure_agent(parts, head_start)
+    agent = LocalAgent(command, token, files, first=head_start.take_agent())
     now = parts.service.clock.now()
     write_runtime_file(embedded.runtime_file, url=server.url, token=user_token, started=now)
     agent.start(replace=head_start.moved)
