@@ -1,0 +1,173 @@
+"""What a tree of queues must satisfy, each refused in one sentence with its name and numbers.
+
+`grow` is the only door from outside to a `QueueTree`; `check_guarantees` is asked in addition when
+a policy is applied, for the division itself accepts more guarantees than devices: hosts die.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
+from typing import Final
+
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.scheduling.amounts import (
+    NO_LIMIT,
+    Amount,
+    Kinds,
+    fits,
+    whole_unit,
+)
+from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
+
+
+def grow(kinds: Kinds, queues: Iterable[Queue]) -> QueueTree:
+    """Check queues and join them to a tree.
+
+    Raises:
+        BadRequest: A name is empty or given twice, a parent is unknown, parents form a circle, an
+            amount has the wrong length, a number is negative, a guarantee is above its limit.
+    """
+    given = tuple(queues)
+    _check_names(given)
+    _check_parents({queue.name: queue.parent for queue in given})
+    for queue in given:
+        _check_numbers(kinds, queue)
+    return link(kinds, given)
+
+
+def check_guarantees(tree: QueueTree, capacity: Amount) -> None:
+    """Refuse guarantees that together are more than what they are taken from.
+
+    A guarantee without limit counts as all that its parent has.
+
+    Raises:
+        BadRequest: Those of a queue's children exceed its own, or those at the top the capacity.
+    """
+    has: dict[str | None, Amount] = {None: capacity}
+    for parent in (None, *tree.top_down):
+        if not (below := tree.children[parent]):
+            continue
+        for name in below:
+            has[name] = _bounded(tree.queues[name].guarantee, has[parent])
+        total = tuple(map(sum, zip(*(has[name] for name in below), strict=True)))
+        if not fits(total, has[parent]):
+            raise BadRequest(_too_much(tree, parent, total, has[parent]), field="guarantee")
+
+
+def _bounded(guarantee: Amount, available: Amount) -> Amount:
+    both = zip(guarantee, available, strict=True)
+    return tuple(most if own >= NO_LIMIT else own for own, most in both)
+
+
+def _too_much(tree: QueueTree, parent: str | None, total: Amount, available: Amount) -> str:
+    per_kind = zip(tree.kinds, total, available, strict=True)
+    kind, wanted, there = next(entry for entry in per_kind if entry[1] > entry[2])
+    owner = "the pool has" if parent is None else f'the guarantee of "{parent}" is'
+    names = ", ".join(f'"{name}"' for name in tree.children[parent])
+    promised = f"The guarantees of {names} add up to {_shown(kind, wanted)}"
+    return f"{promised}, but {owner} {_shown(kind, there)}."
+
+
+def _shown(kind: str, value: int) -> str:
+    match kind:
+        case "cpu":
+            return f"{value / 1000:g} cores"
+        case "memory":
+            return f"{value / 2**30:g} GiB"
+        case _:
+            return f"{value / whole_unit(kind):g} {kind.replace(':', ' ')}"
+
+
+def _check_names(queues: Sequence[Queue]) -> None:
+    seen: set[str] = set()
+    for queue in queues:
+        if not queue.name:
+            raise BadRequest("A queue has no name.", field="name")
+        if "/" in queue.name and queue.user is None:
+            slash = "a slash, which stands between a queue and its user"
+            raise BadRequest(f'The name of queue "{queue.name}" has {slash}.', field="name")
+        if queue.name in seen:
+            raise BadRequest(f'There are two queues named "{queue.name}".', field="name")
+        seen.add(queue.name)
+
+
+def _check_parents(parents: dict[str, str | None]) -> None:
+    for name, parent in parents.items():
+        if parent is not None and parent not in parents:
+            raise BadRequest(f'The parent "{parent}" of queue "{name}" is unknown.', field="parent")
+    # Whatever leads to the top is sound; each walk stops at what earlier ones have proven.
+    sound: set[str | None] = {None}
+    for start in sorted(parents):
+        walk: list[str] = []
+        step: str | None = start
+        while step is not None and step not in sound:
+            if step in walk:
+                circle = " in ".join(f'"{name}"' for name in [*walk[walk.index(step) :], step])
+                raise BadRequest(f"Queues stand in a circle: {circle}.", field="parent")
+            walk.append(step)
+            step = parents[step]
+        sound.update(walk)
+
+
+def _check_numbers(kinds: Kinds, queue: Queue) -> None:
+    for rule in _RULES:
+        if (wrong := rule(kinds, queue)) is not None:
+            field, sentence = wrong
+            raise BadRequest(f'Queue "{queue.name}" has {sentence}.', field=field)
+
+
+def _wrong_length(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
+    for field, amount in (("guarantee", queue.guarantee), ("limit", queue.limit)):
+        if len(amount) != len(kinds):
+            return field, f"a {field} of {len(amount)} numbers for {len(kinds)} resources"
+    return None
+
+
+def _negative_amount(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
+    for field, amount in (("guarantee", queue.guarantee), ("limit", queue.limit)):
+        for kind, value in zip(kinds, amount, strict=True):
+            if value < 0:
+                return field, f"a negative {field} of {_shown(kind, value)}"
+    return None
+
+
+def _guarantee_above_limit(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
+    for kind, own, most in zip(kinds, queue.guarantee, queue.limit, strict=True):
+        if most < own < NO_LIMIT:
+            shown = f"{_shown(kind, own)} above its limit of {_shown(kind, most)}"
+            return "guarantee", f"a guarantee of {shown}"
+    return None
+
+
+def _unusable_weight(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
+    del kinds
+    if isfinite(queue.weight) and queue.weight >= 0:
+        return None
+    return "weight", f"a weight of {queue.weight:g}; it must be 0 or more"
+
+
+def _negative_time(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
+    del kinds
+    for field in ("reclaim_min_runtime_s", "own_min_runtime_s"):
+        seconds: float | None = getattr(queue, field)
+        if seconds is not None and not seconds >= 0:
+            return field, f"a minimum runtime of {seconds:g} s; it must be 0 or more"
+    return None
+
+
+def _negative_user_limit(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
+    del kinds
+    for field in ("devices", "claims", "budget_s", "period_s"):
+        limit: int | None = getattr(queue.user_limits, field)
+        if limit is not None and limit < 0:
+            return field, f"a limit of {limit} {field} per user; it must be 0 or more"
+    return None
+
+
+_RULES: Final[tuple[Callable[[Kinds, Queue], tuple[str, str] | None], ...]] = (
+    _wrong_length,
+    _negative_amount,
+    _guarantee_above_limit,
+    _unusable_weight,
+    _negative_time,
+    _negative_user_limit,
+)
