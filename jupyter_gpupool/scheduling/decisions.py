@@ -1,0 +1,117 @@
+"""What a pass decides: small frozen actions, each with the reason its people read.
+
+Carried out by the manager and, on virtual time, by the simulator.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jupyter_gpupool.pool.ids import ClaimId
+
+from .shape import HeldWorker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Workers for a claim, now: its first, or more of them."""
+
+    claim_id: ClaimId
+    workers: tuple[HeldWorker, ...]
+    reason: str
+
+
+class TakeHow(StrEnum):
+    """How leases are taken back from a claim."""
+
+    SHRINK = "shrink"
+    """It goes on with fewer workers."""
+    HIBERNATE = "hibernate"
+    """It gives all of them back and keeps its results."""
+    RELEASE = "release"
+    """It ends, for it cannot hibernate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Take:
+    """Workers taken back from a claim.
+
+    Attributes:
+        claimant: For whom.
+        busy: It was doing something: it is given notice and its `on_reclaim` callback.
+    """
+
+    claim_id: ClaimId
+    workers: tuple[HeldWorker, ...]
+    how: TakeHow
+    claimant: ClaimId
+    reason: str
+    busy: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A claim hibernated and resumed elsewhere, so that a gang fits."""
+
+    claim_id: ClaimId
+    workers: tuple[HeldWorker, ...]
+    to: tuple[HeldWorker, ...]
+    claimant: ClaimId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """Workers that a claim gets as soon as their devices are freed."""
+
+    claim_id: ClaimId
+    workers: tuple[HeldWorker, ...]
+    reason: str
+
+
+class Constraint(StrEnum):
+    """What keeps a claim waiting."""
+
+    DEVICES = "devices"
+    """Not enough devices that fit are free."""
+    GANG = "gang"
+    """Enough are free in total, but not together on hosts."""
+    LIMIT = "limit"
+    """Its queue, or one above it, has all it may have."""
+    GUARANTEE = "guarantee"
+    """It is firm and its queue's guarantee is used up."""
+    RESERVED = "reserved"
+    """What would fit is kept for another."""
+    FREEING = "freeing"
+    """Its devices are being freed."""
+    NEVER = "never"
+    """The pool as it is could not serve it even if it were empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why a claim does not have what it wants.
+
+    Attributes:
+        place: From 1, among those who wait for what it could use.
+    """
+
+    claim_id: ClaimId
+    place: int
+    constraint: Constraint
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """What one pass decides, in the order in which it was decided."""
+
+    grants: tuple[Grant, ...] = ()
+    takes: tuple[Take, ...] = ()
+    moves: tuple[Move, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    waits: tuple[Waiting, ...] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the pool stays as it is."""
+        return not (self.grants or self.takes or self.moves or self.promises)

@@ -1,0 +1,274 @@
+"""The books of one pass: who holds what, queue by queue, and every change with its way back.
+
+Made from a `PoolView`; changed by the steps of the pass, which try something, look, and roll back.
+Queues are numbers here, for a pass asks for them a hundred thousand times.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .amounts import BASE_KINDS, Amount, Kinds
+from .inventory import Inventory, Spot
+from .pool_view import ClaimView, PoolView, Rules, Sharing
+from .shape import HeldWorker, WorkerShape
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.pool.ids import ClaimId
+
+    from .queues import QueueTree
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A claim in the books: what it is, and where its workers are now.
+
+    Attributes:
+        leaf: The number of its queue.
+        path: The numbers of its queue and of those above it.
+        each: What one of its workers counts for.
+        sharer: With whom it may share a device.
+        spots: Where its workers are, in the order of their grants.
+        promised: Where workers go as soon as devices there are freed.
+    """
+
+    view: ClaimView
+    leaf: int
+    path: tuple[int, ...]
+    each: Amount
+    sharer: str
+    spots: list[Spot] = field(default_factory=list)
+    promised: list[Spot] = field(default_factory=list)
+
+    @property
+    def has(self) -> int:
+        """Workers it holds or is promised."""
+        return len(self.spots) + len(self.promised)
+
+    @property
+    def needs(self) -> int:
+        """Workers that it lacks of its minimum, else 1 if it would take another."""
+        lacking = self.view.minimum - self.has
+        return lacking if lacking > 0 else int(self.has < self.view.maximum)
+
+    @property
+    def surplus(self) -> int:
+        """Workers beyond its minimum."""
+        return max(0, len(self.spots) - self.view.minimum)
+
+
+class Ledger:
+    """Who holds what. `held` and `firm` are by queue number, then by kind.
+
+    Attributes:
+        held: What the claims of a queue and of those below it hold.
+        firm: The part of it that firm claims hold.
+        share: What each queue's fair share is.
+        allowed: What it may hold before others may take it back: its share, or its guarantee.
+        protects: Whether any queue protects young claims at all.
+        total: All there is to share out.
+    """
+
+    def __init__(self, view: PoolView) -> None:
+        self.rules: Rules = view.rules
+        self.now_s = view.now_s
+        self.tree: QueueTree = view.tree
+        self.kinds: Kinds = view.tree.kinds
+        self.names = view.tree.top_down
+        self.number = {name: number for number, name in enumerate(self.names)}
+        queues = [view.tree.queues[name] for name in self.names]
+        self.parent = [-1 if q.parent is None else self.number[q.parent] for q in queues]
+        self.guarantee: list[Amount] = [queue.guarantee for queue in queues]
+        self.limit: list[Amount] = [queue.limit for queue in queues]
+        self.is_user = [queue.user is not None for queue in queues]
+        self.queues = queues
+        self.protects = any(
+            queue.own_min_runtime_s or queue.reclaim_min_runtime_s for queue in queues
+        )
+        self._paths = {name: tuple(self._path(number)) for name, number in self.number.items()}
+        self.held = [[0] * len(self.kinds) for _ in queues]
+        self.firm = [[0] * len(self.kinds) for _ in queues]
+        self.share: list[Amount] = [(0,) * len(self.kinds) for _ in queues]
+        self.allowed: list[Amount] = list(self.share)
+        self.inventory = Inventory(view.hosts)
+        self.total = capacity_of(self.inventory, self.kinds)
+        self.members: dict[ClaimId, Member] = {}
+        self._done: list[tuple[Member, Spot, bool]] = []
+        for claim in sorted(view.claims, key=lambda claim: claim.id):
+            self.add(claim)
+        for member in self.members.values():
+            self._promise(member)
+
+    def _path(self, number: int) -> Iterable[int]:
+        while number >= 0:
+            yield number
+            number = self.parent[number]
+
+    def add(self, claim: ClaimView) -> Member:
+        """Enter a claim with what it holds."""
+        path = self._paths[claim.queue]
+        member = Member(
+            claim, path[0], path, amount_of(claim.worker, self.kinds), self._sharer(claim)
+        )
+        self.members[claim.id] = member
+        for worker in claim.held:
+            self._enter(member, worker, member.spots)
+        return member
+
+    def _promise(self, member: Member) -> None:
+        """Enter what is promised, all of it or, if a host of it is gone, none."""
+        for worker in member.view.promised:
+            self._enter(member, worker, member.promised)
+        if len(member.promised) < len(member.view.promised):
+            for spot in member.promised:
+                self.inventory.give(member.view.worker, spot)
+                self._count(member, -1)
+            member.promised.clear()
+
+    def _enter(self, member: Member, worker: HeldWorker, spots: list[Spot]) -> None:
+        spot = self.inventory.spot(worker, member.view.worker)
+        if spot is not None and self.inventory.hold(member.view.worker, spot, member.sharer):
+            spots.append(spot)
+            self._count(member, 1)
+
+    def may_fulfil(self, member: Member) -> bool:
+        """Whether every device that a claim is promised has been freed."""
+        return all(self.inventory.is_open(spot) for spot in member.promised)
+
+    def fulfil(self, member: Member) -> None:
+        """Let a claim hold what it was promised."""
+        member.spots += member.promised
+        member.promised.clear()
+
+    def _sharer(self, claim: ClaimView) -> str:
+        match self.rules.sharing:
+            case Sharing.SAME_USER:
+                return claim.owner
+            case Sharing.SAME_QUEUE:
+                return claim.queue
+            case Sharing.ANYONE:
+                return ""
+
+    # Changes and their way back
+
+    def grant(self, member: Member, spots: Iterable[Spot]) -> None:
+        """Let a claim hold these spots.
+
+        Raises:
+            ValueError: If one of them is not free.
+        """
+        for spot in spots:
+            self.inventory.take(member.view.worker, spot, member.sharer)
+            member.spots.append(spot)
+            self._count(member, 1)
+            self._done.append((member, spot, True))
+
+    def take(self, member: Member, spots: Iterable[Spot]) -> None:
+        """Free these spots of a claim."""
+        for spot in tuple(spots):
+            self.inventory.give(member.view.worker, spot)
+            member.spots.remove(spot)
+            self._count(member, -1)
+            self._done.append((member, spot, False))
+
+    def mark(self) -> int:
+        """A point to roll back to."""
+        return len(self._done)
+
+    def roll_back(self, mark: int) -> None:
+        """Undo every change since a mark."""
+        while len(self._done) > mark:
+            member, spot, granted = self._done.pop()
+            if granted:
+                self.inventory.give(member.view.worker, spot)
+                member.spots.remove(spot)
+            else:
+                self.inventory.hold(member.view.worker, spot, member.sharer)
+                member.spots.append(spot)
+            self._count(member, -1 if granted else 1)
+
+    def _count(self, member: Member, sign: int) -> None:
+        firm = member.view.firm
+        for queue in member.path:
+            held, own = self.held[queue], self.firm[queue]
+            for kind, amount in enumerate(member.each):
+                held[kind] += sign * amount
+                if firm:
+                    own[kind] += sign * amount
+
+    # Questions
+
+    def within_limits(self, member: Member, count: int) -> bool:
+        """Whether so many more workers stay below the limit of its queue and of all above it."""
+        return self.over_limit(member, count) is None
+
+    def over_limit(self, member: Member, count: int) -> int | None:
+        """The number of the queue whose limit so many more workers would exceed, if any."""
+        for queue in member.path:
+            held, limit = self.held[queue], self.limit[queue]
+            for kind, amount in enumerate(member.each):
+                if amount and held[kind] + count * amount > limit[kind]:
+                    return queue
+        return None
+
+    def over_guarantee(self, member: Member, count: int) -> int | None:
+        """The queue whose guarantee so many more workers of a firm claim would exceed, if any.
+
+        A user's own leaf has none: what its queue is guaranteed is for all its users.
+        """
+        if not member.view.firm:
+            return None
+        for queue in member.path:
+            if self.is_user[queue]:
+                continue
+            firm, guarantee = self.firm[queue], self.guarantee[queue]
+            for kind, amount in enumerate(member.each):
+                if amount and firm[kind] + count * amount > guarantee[kind]:
+                    return queue
+        return None
+
+    def set_shares(self, shares: Mapping[str, Amount]) -> None:
+        """Enter each queue's fair share."""
+        for number, name in enumerate(self.names):
+            share = self.share[number] = shares[name]
+            for_sure = map(max, self.guarantee[number], share)
+            self.allowed[number] = tuple(map(min, self.limit[number], for_sure))
+
+    def requests(self) -> dict[str, Amount]:
+        """What the claims of each leaf hold and would take, all together."""
+        wanted: dict[int, list[int]] = {}
+        for member in self.members.values():
+            mine = wanted.setdefault(member.leaf, [0] * len(self.kinds))
+            count = max(member.has, member.view.maximum)
+            for kind, amount in enumerate(member.each):
+                mine[kind] += amount * count
+        return {self.names[leaf]: tuple(amounts) for leaf, amounts in wanted.items()}
+
+    def named(self, spots: Sequence[Spot]) -> tuple[HeldWorker, ...]:
+        """Spots as hosts and devices."""
+        return tuple(map(self.inventory.named, spots))
+
+
+def amount_of(worker: WorkerShape, kinds: Kinds) -> Amount:
+    """What one worker counts for; a kind of one model counts if the claim names that model."""
+    base = (worker.thousandths, worker.cpu, worker.memory_bytes)
+    models = (kind.partition(":")[2] for kind in kinds[len(BASE_KINDS) :])
+    named = (worker.thousandths if m and m in worker.model else 0 for m in models)
+    return (*base[: len(kinds)], *named)
+
+
+def capacity_of(inventory: Inventory, kinds: Kinds) -> Amount:
+    """All that hosts which take more could lease, kind by kind."""
+    totals = [0] * len(kinds)
+    for host in inventory.hosts:
+        if not host.takes_more:
+            continue
+        devices = [device for device in host.devices if device.counts]
+        base = (len(devices) * 1000, host.cpu, host.memory_bytes)
+        for kind, name in enumerate(kinds):
+            if kind < len(BASE_KINDS):
+                totals[kind] += base[kind]
+            else:
+                model = name.partition(":")[2]
+                totals[kind] += 1000 * sum(model in device.model.lower() for device in devices)
+    return tuple(totals)
