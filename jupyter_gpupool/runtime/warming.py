@@ -85,8 +85,8 @@ def warm_dashboards() -> str:
     Returns:
         Why nothing may be forked any more, else "".
     """
-    # Without it a scheduler works all the same.
-    with contextlib.suppress(ImportError):
+    # Without it a scheduler works all the same; and versions that do not match raise anything.
+    with contextlib.suppress(Exception):
         importlib.import_module(_DASHBOARDS)
     _share()
     return _threads_after(_DASHBOARDS)

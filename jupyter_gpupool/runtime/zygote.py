@@ -25,30 +25,38 @@ _DASHBOARDS_AFTER_S = 1.0
 """How long it has to be quiet before the dashboards are loaded, for which nobody waits."""
 _MOST_BYTES = 256 * 1024
 _MOST_DESCRIPTORS = 8
+_WITHOUT_DASHBOARDS = "without-dashboards"
 
 
 def main(argv: list[str]) -> int:
     """Warm up, say so, and fork until the agent hangs up."""
-    spares, link = int(argv[1]), socket.socket(fileno=int(argv[2]))
+    spares, link, again = int(argv[1]), socket.socket(fileno=int(argv[2])), bool(argv[3:])
     warming.name_process("gpupool-zygote")
     if "HOME" not in os.environ:
         # The agent knows whose process this is; what that user is called is known here.
         identity.take_name(os.geteuid())
     environment = dict(os.environ)
     try:
-        link.send(warming.warm_up(environment).encode())
-        return Zygote(link, spares).serve()
+        warm = warming.warm_up(environment)
+        if not again:
+            link.send(warm.encode())
+        if not Zygote(link, spares, dashboards=not again).serve():
+            # The same process, so that the ends of its children are still told.
+            argv = [*sys.orig_argv[1:], _WITHOUT_DASHBOARDS]
+            os.execve(sys.executable, [sys.executable, *argv], environment)  # noqa: S606 - itself
     except (BrokenPipeError, ConnectionResetError):
-        return 0
+        pass
+    return 0
 
 
 class Zygote:
     """One thread, one loop: forks on request, and reports each child that has ended."""
 
-    def __init__(self, link: socket.socket, spares: int) -> None:
+    def __init__(self, link: socket.socket, spares: int, *, dashboards: bool = True) -> None:
         self._link = link
         self._spares = Spares(spares, _fork_off, _live_as_spare)
-        self._dashboards_due_s: float | None = time.monotonic() + _DASHBOARDS_AFTER_S
+        due_s = time.monotonic() + _DASHBOARDS_AFTER_S
+        self._dashboards_due_s: float | None = due_s if dashboards else None
         self._wake, woken = socket.socketpair()
         for end in (self._wake, woken):
             end.setblocking(False)
@@ -60,11 +68,11 @@ class Zygote:
         self._selector.register(link, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
 
-    def serve(self) -> int:
+    def serve(self) -> bool:
         """Answer until the agent hangs up.
 
         Returns:
-            The exit code.
+            Whether it did; else forking is no longer safe.
         """
         going_on = True
         while going_on:
@@ -76,8 +84,8 @@ class Zygote:
             # After the answer, so that a child's end is never told before its beginning.
             self._reap()
             if going_on and not ready and not self._use_quiet():
-                return 1
-        return 0
+                return False
+        return True
 
     def _due_in_s(self) -> float | None:
         if self._dashboards_due_s is None:
