@@ -163,6 +163,14 @@ class Ledger:
             self._count(member, 1)
             self._done.append((member, spot, True))
 
+    def put_back(self, member: Member, spots: Iterable[Spot]) -> None:
+        """Let a claim hold again what was just taken from it."""
+        for spot in spots:
+            self.inventory.hold(member.view.worker, spot, member.sharer)
+            member.spots.append(spot)
+            self._count(member, 1)
+            self._done.append((member, spot, True))
+
     def take(self, member: Member, spots: Iterable[Spot]) -> None:
         """Free these spots of a claim."""
         for spot in tuple(spots):

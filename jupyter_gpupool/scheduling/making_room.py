@@ -20,6 +20,7 @@ class Piece(NamedTuple):
 
     member: Member
     spots: tuple[Spot, ...]
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +113,44 @@ def _try(search: _Search, count: int, more: Sequence[Piece]) -> Room | None:
 
 def _placed(search: _Search, count: int, gone: list[Piece]) -> Room | None:
     ledger, claimant = search.ledger, search.claimant
-    if stops(ledger, claimant, count) is not None:
-        return None
-    spots = place(ledger, claimant, count, count)
+    spots = _places(ledger, claimant, count)
     if not spots:
         return None
+    spots, gone = _without_the_spared(search, count, spots, gone)
     ledger.grant(claimant, spots)
     moved = tuple(_moved(search, gone)) if search.may_move else ()
     went = {id(piece) for piece, _ in moved}
     return Room(tuple(piece for piece in gone if id(piece) not in went), moved, spots)
 
 
+def _places(ledger: Ledger, member: Member, count: int) -> tuple[Spot, ...]:
+    """Where so many workers of a claim go now; none if there is no room or it may not."""
+    if stops(ledger, member, count) is not None:
+        return ()
+    return place(ledger, member, count, count)
+
+
+def _without_the_spared(
+    search: _Search, count: int, spots: tuple[Spot, ...], gone: list[Piece]
+) -> tuple[tuple[Spot, ...], list[Piece]]:
+    """Leave out whoever need not go after all; the last to be asked is the first to be spared."""
+    ledger, needed = search.ledger, []
+    for piece in reversed(gone):
+        ledger.put_back(piece.member, piece.spots)
+        if found := _places(ledger, search.claimant, count):
+            spots = found
+        else:
+            ledger.take(piece.member, piece.spots)
+            needed.append(piece)
+    return spots, needed[::-1]
+
+
 def _moved(search: _Search, gone: Sequence[Piece]) -> Iterator[tuple[Piece, tuple[Spot, ...]]]:
-    """Those who fit elsewhere when the claimant has its room; the first to be served first."""
+    """Those who fit elsewhere when the claimant has its room; the last to be asked first."""
     ledger = search.ledger
     for piece in reversed(gone):
         count = len(piece.spots)
-        spots = place(ledger, piece.member, count, count)
-        if spots:
+        if spots := _places(ledger, piece.member, count):
             ledger.grant(piece.member, spots)
             yield piece, spots
 
@@ -140,4 +161,4 @@ def pieces_of(member: Member) -> Iterator[Piece]:
     for spot in reversed(member.spots[rest:]):
         yield Piece(member, (spot,))
     if rest:
-        yield Piece(member, tuple(member.spots[:rest]))
+        yield Piece(member, tuple(member.spots[:rest]), is_rest=True)

@@ -97,7 +97,8 @@ def _may_be_asked(ledger: Ledger, claimant: Member, member: Member) -> bool:
     if not member.spots or member.leaf == claimant.leaf or member.view.firm:
         return False
     mine, theirs = _sides(claimant.path, member.path)
-    if not _owes(ledger, claimant, mine, theirs, ledger.held[theirs]):
+    owes = _owes(ledger, claimant, mine, theirs, ledger.held[theirs])
+    if not owes and not ledger.rules.may_move:
         return False
     return not is_protected(ledger, member, claimant)
 

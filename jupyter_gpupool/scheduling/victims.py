@@ -15,10 +15,11 @@ from .queue_order import Key, key_of
 def asked_in_turn(ledger: Ledger, members: Iterable[Member]) -> Iterator[Piece]:
     """Give the pieces of these claims in the order in which they are asked."""
     waiting: dict[int, list[Piece]] = {}
-    for member in sorted(members, key=_rank):
+    for member in members:
         waiting.setdefault(member.leaf, []).extend(pieces_of(member))
     for pieces in waiting.values():
-        pieces.reverse()
+        # From the end: whoever is asked first comes last.
+        pieces.sort(key=_rank, reverse=True)
     off = [[0] * len(ledger.kinds) for _ in ledger.names]
     children = _tree(ledger, waiting)
     while -1 in children:
@@ -34,10 +35,11 @@ def asked_in_turn(ledger: Ledger, members: Iterable[Member]) -> Iterator[Piece]:
         yield piece
 
 
-def _rank(member: Member) -> tuple[bool, int, bool, float, str]:
-    view = member.view
+def _rank(piece: Piece) -> tuple[bool, int, bool, float, str, int]:
+    view = piece.member.view
     started = view.started_s if view.started_s is not None else view.since_s
-    return (not view.idle, view.priority, not member.surplus, -started, view.id)
+    spared = len(piece.member.spots) - piece.member.spots.index(piece.spots[0])
+    return (not view.idle, view.priority, piece.is_rest, -started, view.id, spared)
 
 
 def _tree(ledger: Ledger, leaves: Iterable[int]) -> dict[int, list[int]]:
