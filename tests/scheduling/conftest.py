@@ -1,7 +1,9 @@
 """Builders for the tests of scheduling: hosts, wants, and what the next pass sees of a plan."""
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from jupyter_gpupool.scheduling.snapshot import (
     Snapshot,
     Want,
 )
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 

@@ -1,0 +1,187 @@
+"""Every queue's share, top-down: what a parent gets is divided among its children.
+
+Called once per pass. `divide_tree` looks at the whole tree; `divide_again` at what a few changed
+requests can have changed, and gives the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jupyter_gpupool.scheduling.amounts import Amount, minimum, nothing, whole_unit
+from jupyter_gpupool.scheduling.queues import Queue, QueueTree
+from jupyter_gpupool.scheduling.shares import DEFAULT_K, Demand, divide
+from jupyter_gpupool.scheduling.usage import normalised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeShares:
+    """What each queue may have, and what it was made from.
+
+    Attributes:
+        capacity: What was divided at the top.
+        usage: Decayed device-seconds by queue, as of this division; see `usage_by_queue`.
+        k: How strongly usage corrects the weights.
+        requests: By queue, what it and all below it can make use of.
+        shares: By queue.
+    """
+
+    tree: QueueTree
+    capacity: Amount
+    usage: Mapping[str, float]
+    k: float
+    requests: Mapping[str, Amount]
+    shares: Mapping[str, Amount]
+
+
+def divide_tree(
+    tree: QueueTree,
+    capacity: Amount,
+    requests: Mapping[str, Amount],
+    usage: Mapping[str, float] | None = None,
+    *,
+    k: float = DEFAULT_K,
+) -> TreeShares:
+    """Compute every queue's share of every resource.
+
+    Args:
+        tree: With users as leaves, where they are to be told apart.
+        capacity: What the pool can lease, held or not.
+        requests: By leaf, what its claims hold and want; leaves that want nothing may be left out.
+        usage: Decayed device-seconds by queue, inner ones included; None for none.
+        k: How strongly usage corrects the weights.
+    """
+    usable = _usable(tree, requests)
+    division = TreeShares(
+        tree=tree, capacity=capacity, usage=usage or {}, k=k, requests=usable, shares={}
+    )
+    return _with_shares(division, {}, (None, *tree.top_down))
+
+
+def divide_again(before: TreeShares, changed: Mapping[str, Amount]) -> TreeShares:
+    """Divide anew for changed requests of leaves, with capacity, usage and tree as they were.
+
+    Only parents of which a child's request or the own amount changed are divided: the paths of
+    the changed leaves, and beside them what really got more or less.
+    """
+    requests = dict(before.requests)
+    touched: set[str | None] = set()
+    for leaf, request in changed.items():
+        _replace(before.tree, requests, leaf, request, touched)
+    division = TreeShares(
+        tree=before.tree,
+        capacity=before.capacity,
+        usage=before.usage,
+        k=before.k,
+        requests=requests,
+        shares={},
+    )
+    return _with_shares(division, before.shares, touched)
+
+
+def _usable(tree: QueueTree, requests: Mapping[str, Amount]) -> dict[str, Amount]:
+    zero = nothing(tree.kinds)
+    usable: dict[str, Amount] = {}
+    for name in reversed(tree.top_down):
+        below = tree.children[name]
+        wanted = _sum([usable[child] for child in below]) if below else requests.get(name, zero)
+        usable[name] = _within_terms(tree.queues[name], wanted)
+    return usable
+
+
+def _within_terms(queue: Queue, wanted: Amount) -> Amount:
+    """Cut a request to what the queue may have, lest its parent be given what nobody can use."""
+    if not any(wanted):
+        return wanted
+    most = minimum(wanted, queue.limit)
+    return most if queue.weight > 0 else minimum(most, queue.guarantee)
+
+
+def _sum(amounts: Sequence[Amount]) -> Amount:
+    return tuple(map(sum, zip(*amounts, strict=True)))
+
+
+def _replace(
+    tree: QueueTree,
+    requests: dict[str, Amount],
+    leaf: str,
+    request: Amount,
+    touched: set[str | None],
+) -> None:
+    """Put a leaf's request in place and carry the change up as far as it reaches."""
+    usable = _within_terms(tree.queues[leaf], request)
+    step: str | None = leaf
+    while step is not None and requests[step] != usable:
+        requests[step] = usable
+        step = tree.queues[step].parent
+        touched.add(step)
+        if step is not None:
+            wanted = _sum([requests[child] for child in tree.children[step]])
+            usable = _within_terms(tree.queues[step], wanted)
+
+
+def _with_shares(
+    division: TreeShares, known: Mapping[str, Amount], touched: Iterable[str | None]
+) -> TreeShares:
+    """Divide below each touched parent, and below each queue whose share differs from `known`."""
+    tree, shares, open_parents = division.tree, dict(known), set(touched)
+    for parent in (None, *tree.top_down):
+        if parent not in open_parents or not (below := tree.children[parent]):
+            continue
+        amount = division.capacity if parent is None else shares[parent]
+        for name, share in zip(below, _shares_below(division, below, amount), strict=True):
+            if shares.get(name) != share:
+                shares[name] = share
+                open_parents.add(name)
+    return TreeShares(
+        tree=tree,
+        capacity=division.capacity,
+        usage=division.usage,
+        k=division.k,
+        requests=division.requests,
+        shares=shares,
+    )
+
+
+def _shares_below(division: TreeShares, below: Sequence[str], amount: Amount) -> list[Amount]:
+    """Divide one parent's amount among its children, resource by resource."""
+    queues = [division.tree.queues[name] for name in below]
+    requests = [division.requests[name] for name in below]
+    usages = normalised([division.usage.get(name, 0.0) for name in below])
+    columns = [
+        _column(
+            queues,
+            requests,
+            usages,
+            at=at,
+            unit=whole_unit(kind),
+            available=available,
+            k=division.k,
+        )
+        for at, (kind, available) in enumerate(zip(division.tree.kinds, amount, strict=True))
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _column(
+    queues: Sequence[Queue],
+    requests: Sequence[Amount],
+    usages: Sequence[int],
+    *,
+    at: int,
+    unit: int,
+    available: int,
+    k: float,
+) -> Sequence[int]:
+    """Divide one resource, the one at this place of all amounts."""
+    wanted = [request[at] for request in requests]
+    if sum(wanted) <= available:
+        # Nobody is in anybody's way; requests hold no more than a queue may have, weight 0 too.
+        return wanted
+    demands = [
+        # By position: naming the fields doubles the cost, and this is the hot spot of the pass.
+        Demand(q.name, q.guarantee[at], request, q.limit[at], q.weight, q.priority, used, q.created)
+        for q, request, used in zip(queues, wanted, usages, strict=True)
+        if request
+    ]
+    found = iter(divide(available, demands, unit=unit, k=k).shares)
+    return [next(found) if request else 0 for request in wanted]
