@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jupyter_gpupool.pool.rules import Rules, Sharing
+
 from .amounts import BASE_KINDS, Amount, Kinds
 from .inventory import Inventory, Spot
-from .pool_view import ClaimView, PoolView, Rules, Sharing
+from .pool_view import ClaimView, PoolView
 from .shape import HeldWorker, WorkerShape
 
 if TYPE_CHECKING:
