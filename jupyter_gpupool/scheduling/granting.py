@@ -6,28 +6,14 @@ else, for a claim that has its minimum stands behind one that has not.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from jupyter_gpupool.pool.units import plural
-
+from .bounds import Hindrance, stops
 from .decisions import Constraint, Grant
-from .inventory import Spot
-from .ledger import Ledger, Member
+from .ledger import Ledger, Member, Turn
 from .shape import WorkerShape
 from .spots import place
 from .waiting_line import Line
-
-
-class Hindrance(NamedTuple):
-    """What a claim met when its turn came.
-
-    Attributes:
-        queue: The number of the queue whose limit or guarantee it is, else -1.
-    """
-
-    member: Member
-    constraint: Constraint
-    queue: int = -1
+from .wording import grant_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +70,9 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     turns.before.setdefault(member.view.id, len(member.spots))
     turns.served[member.view.id] = member
     ledger.grant(member, spots)
+    member.turn = Turn.SERVED
     if member.needs:
         turns.line.push(member)
     else:
         turns.line.changed(member.leaf)
     return None
-
-
-def stops(ledger: Ledger, member: Member, count: int) -> Hindrance | None:
-    """What limits or guarantees have against so many more workers of a claim."""
-    queue = ledger.over_limit(member, count)
-    if queue is not None:
-        return Hindrance(member, Constraint.LIMIT, queue)
-    queue = ledger.over_guarantee(member, count)
-    if queue is not None:
-        return Hindrance(member, Constraint.GUARANTEE, queue)
-    return None
-
-
-def grant_of(ledger: Ledger, member: Member, spots: Sequence[Spot]) -> Grant:
-    """These spots as a grant, with its reason."""
-    workers = ledger.named(spots)
-    hosts = len({worker.host_id for worker in workers})
-    what = f"{plural(len(workers), 'worker')} on {plural(hosts, 'host')}"
-    return Grant(claim_id=member.view.id, workers=workers, reason=f"{what} granted.")

@@ -6,6 +6,7 @@ Queues are numbers here, for a pass asks for them a hundred thousand times.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from jupyter_gpupool.pool.rules import Rules, Sharing
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from jupyter_gpupool.pool.ids import ClaimId
 
     from .queues import QueueTree
+
+
+class Turn(Enum):
+    """What has happened to a claim in this pass: whoever got something gives nothing back in it."""
+
+    NONE = auto()
+    SERVED = auto()
+    GAVE = auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +50,7 @@ class Member:
     sharer: str
     spots: list[Spot] = field(default_factory=list)
     promised: list[Spot] = field(default_factory=list)
+    turn: Turn = Turn.NONE
 
     @property
     def has(self) -> int:

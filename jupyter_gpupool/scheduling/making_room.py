@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .granting import stops
+from .bounds import stops
 from .inventory import Spot
 from .ledger import Ledger, Member
 from .spots import place

@@ -36,6 +36,7 @@ class ClaimView:
         time_limit_s: How long it may at most, if limited.
         deadline_s: When its user wants it done, if said.
         near: Hosts it would like, for their data.
+        barred_why: Why it cannot run on a host that its shape bars, as a sentence.
         scheduler_host: Where its Dask scheduler runs already.
     """
 
@@ -59,6 +60,7 @@ class ClaimView:
     time_limit_s: float | None = None
     deadline_s: float | None = None
     near: frozenset[HostId] = frozenset()
+    barred_why: str = ""
     scheduler_host: HostId | None = None
 
 

@@ -4,21 +4,25 @@ Called by the manager whenever something may have changed, and by the simulator.
 the books as the one before left them. A pass over what it has brought about decides nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 
-from .decisions import Decisions, Grant, Move, Promise, Take, TakeHow
-from .granting import Hindrance, grant_from_free, grant_of
-from .inventory import Spot
-from .ledger import Ledger, Member
+from jupyter_gpupool.pool.ids import ClaimId
+
+from .bounds import Hindrance
+from .decisions import Decisions, Grant, Move, Promise, Waiting
+from .granting import grant_from_free
+from .ledger import Ledger, Member, Turn
 from .making_room import Piece, Room
 from .moving import move_for
 from .outranking import outrank_for
 from .pool_view import PoolView
+from .reasons import freeing, reasons
 from .reclaiming import reclaim_for
 from .tree_shares import divide_tree
 from .waiting_line import Line
+from .wording import grant_of, move_of, promise_of, take_of
 
 
 class Steps(Flag):
@@ -41,10 +45,14 @@ _SEARCHES: Sequence[tuple[Steps, Search]] = (
 
 @dataclass(slots=True)
 class _Made:
-    """What the steps have decided so far."""
+    """What the steps have decided so far.
+
+    Attributes:
+        given: What each claim gives back, and for whom, by claim.
+    """
 
     grants: list[Grant] = field(default_factory=list)
-    takes: list[Take] = field(default_factory=list)
+    given: dict[ClaimId, list[tuple[Piece, Member]]] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
     hindered: list[Hindrance] = field(default_factory=list)
@@ -64,10 +72,7 @@ def plan(view: PoolView, steps: Steps = Steps.ALL) -> Decisions:
 def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
     """Take the steps of a pass on books whose shares are entered."""
     made = _Made()
-    for member in ledger.members.values():
-        if member.promised and ledger.may_fulfil(member):
-            made.grants.append(grant_of(ledger, member, member.promised))
-            ledger.fulfil(member)
+    _keep_promises(ledger, made)
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
     if Steps.GRANT in steps:
         granting = grant_from_free(ledger, waiting)
@@ -78,21 +83,29 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
             _make_room_for_each(ledger, waiting, search, made)
     return Decisions(
         grants=tuple(made.grants),
-        takes=tuple(made.takes),
+        takes=tuple(take_of(ledger, given) for given in made.given.values()),
         moves=tuple(made.moves),
         promises=tuple(made.promises),
+        waits=(*_promised(ledger), *reasons(ledger, _still_waiting(made.hindered))),
     )
+
+
+def _keep_promises(ledger: Ledger, made: _Made) -> None:
+    for member in ledger.members.values():
+        if member.promised and ledger.may_fulfil(member):
+            made.grants.append(grant_of(ledger, member, member.promised))
+            ledger.fulfil(member)
+            member.turn = Turn.SERVED
 
 
 def _make_room_for_each(
     ledger: Ledger, waiting: Sequence[Member], search: Search, made: _Made
 ) -> None:
     """Look for room for each who still lacks something, in the order of the line."""
-    line = Line(ledger, [member for member in waiting if member.needs])
+    line = Line(ledger, [m for m in waiting if m.needs and m.turn is not Turn.GAVE])
     while (claimant := line.pop()) is not None:
-        if not claimant.needs:
-            continue
-        room = search(ledger, claimant)
+        # It may have been asked to give since the line was made.
+        room = search(ledger, claimant) if claimant.turn is not Turn.GAVE else None
         if room is not None:
             _enter(ledger, claimant, room, made)
             line.changed(claimant.leaf)
@@ -102,43 +115,24 @@ def _enter(ledger: Ledger, claimant: Member, room: Room, made: _Made) -> None:
     """Enter in the books who gives back, who moves, and what the claimant is promised."""
     for piece in (*room.taken, *(piece for piece, _ in room.moved)):
         ledger.take(piece.member, piece.spots)
+        piece.member.turn = Turn.GAVE
     for piece in room.taken:
-        made.takes.append(_take(ledger, claimant, piece))
+        made.given.setdefault(piece.member.view.id, []).append((piece, claimant))
     ledger.grant(claimant, room.spots)
-    workers = ledger.named(room.spots)
-    made.promises.append(
-        Promise(claim_id=claimant.view.id, workers=workers, reason="Its devices are being freed.")
-    )
+    claimant.turn = Turn.SERVED
+    made.promises.append(promise_of(ledger, claimant, room.spots))
     for piece, spots in room.moved:
         ledger.grant(piece.member, spots)
-        made.moves.append(_move(ledger, claimant, piece, spots))
+        made.moves.append(move_of(ledger, claimant, piece, spots))
 
 
-def _take(ledger: Ledger, claimant: Member, piece: Piece) -> Take:
-    member = piece.member
-    goes_on = bool(member.spots)
-    how = (
-        TakeHow.SHRINK
-        if goes_on
-        else TakeHow.HIBERNATE
-        if member.view.can_hibernate
-        else TakeHow.RELEASE
-    )
-    return Take(
-        claim_id=member.view.id,
-        workers=ledger.named(piece.spots),
-        how=how,
-        claimant=claimant.view.id,
-        busy=not member.view.idle,
-        reason=f"Needed by a claim of {claimant.view.queue}.",
-    )
+def _still_waiting(hindered: Sequence[Hindrance]) -> Iterator[Hindrance]:
+    """What the line met, without those for whom room was made afterwards; each claim once."""
+    last = {hindrance.member.view.id: hindrance for hindrance in hindered}
+    return (h for h in last.values() if h.member.needs)
 
 
-def _move(ledger: Ledger, claimant: Member, piece: Piece, spots: Sequence[Spot]) -> Move:
-    return Move(
-        claim_id=piece.member.view.id,
-        workers=ledger.named(piece.spots),
-        to=ledger.named(spots),
-        claimant=claimant.view.id,
-        reason=f"Moved so that a claim of {claimant.view.queue} fits.",
-    )
+def _promised(ledger: Ledger) -> Iterator[Waiting]:
+    for member in ledger.members.values():
+        if member.promised:
+            yield freeing(ledger, member)

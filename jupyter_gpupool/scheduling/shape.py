@@ -4,6 +4,7 @@ Built by the manager from its books and by tests from a line or two. Amounts are
 thousandths of a device, thousandths of a core, bytes.
 """
 
+from enum import StrEnum
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
@@ -51,12 +52,27 @@ ONE_DEVICE = WorkerShape()
 """One whole device of any kind."""
 
 
+class Obstacle(StrEnum):
+    """What keeps a device from being leased, apart from a lease of the pool."""
+
+    FREEING = "freeing"
+    """Its last worker is still on it."""
+    ELSEWHERE = "elsewhere"
+    """Another pool on its host has it."""
+    FOREIGN = "foreign"
+    """Processes outside any claim use it."""
+    QUARANTINED = "quarantined"
+    HOST = "host"
+    """Its host can start nothing now, or is being drained."""
+
+
 class DeviceView(NamedTuple):
     """A device as a pass sees it.
 
     Attributes:
         may_be_leased: Nothing but a claim's lease stands against leasing it now.
         counts: It is part of what the pool has to share out; quarantined and foreign ones are not.
+        obstacle: What stands against it, for those who wait.
         island: Devices of a host with equal numbers reach each other over NVLink.
         switch: Devices with equal numbers sit behind one PCIe switch.
         numa: Its NUMA node.
@@ -67,6 +83,7 @@ class DeviceView(NamedTuple):
     memory_bytes: int
     may_be_leased: bool = True
     counts: bool = True
+    obstacle: Obstacle | None = None
     island: int = 0
     switch: int = 0
     numa: int = 0

@@ -1,0 +1,189 @@
+"""Why each claim waits, in one sentence, from what it met when its turn came in the pass.
+
+Made by `rounds.decide` at its end. Claims with equal shapes see the same devices, so what is
+counted is counted once for all of them: thousands in line cost little.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from jupyter_gpupool.pool.units import format_bytes, plural
+
+from .amounts import NO_LIMIT, WHOLE_DEVICE
+from .bounds import Hindrance
+from .counting import Counting, Gang
+from .decisions import Constraint, Waiting
+from .ledger import Ledger, Member
+from .shape import Obstacle, WorkerShape
+
+_OBSTACLES = {
+    Obstacle.ELSEWHERE: "held by another pool on the host",
+    Obstacle.FOREIGN: "in use outside the pool",
+    Obstacle.QUARANTINED: "quarantined",
+    Obstacle.FREEING: "still being freed",
+    Obstacle.HOST: "on a host that takes nothing more now",
+}
+
+
+class _Seen(NamedTuple):
+    """The pool as one shape sees it.
+
+    Attributes:
+        bays: Bits of the bays that it accepts.
+        free: Workers of it that would fit on what is free, counted host by host.
+        largest: The largest gang of it that the empty pool could serve.
+        obstacles: What keeps devices that would do, in words; "" if nothing does.
+    """
+
+    bays: int
+    free: int
+    largest: Gang
+    obstacles: str
+
+
+def reasons(ledger: Ledger, hindered: Iterable[Hindrance]) -> tuple[Waiting, ...]:
+    """Say why each of these waits; they are given in the order of the line."""
+    telling = _Telling(ledger)
+    return tuple(map(telling.of, hindered))
+
+
+class _Telling:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._counting = Counting(ledger.inventory)
+        self._seen: dict[WorkerShape, _Seen] = {}
+        self._ahead: Counter[int] = Counter()
+        self._over = most_over(ledger)
+
+    def of(self, hindrance: Hindrance) -> Waiting:
+        member, constraint = hindrance.member, hindrance.constraint
+        seen = self._see(member.view.worker)
+        if seen.largest.workers < member.view.minimum:
+            return self._waiting(member, Constraint.NEVER, _never(member, seen.largest), seen)
+        if constraint is Constraint.DEVICES and seen.free >= member.needs:
+            constraint = Constraint.GANG
+        reason = self._reason(hindrance, constraint, seen)
+        waiting = self._waiting(member, constraint, reason, seen)
+        self._ahead[seen.bays] += 1
+        return waiting
+
+    def _waiting(self, member: Member, constraint: Constraint, reason: str, seen: _Seen) -> Waiting:
+        place = self._ahead_of(seen) + 1
+        return Waiting(claim_id=member.view.id, place=place, constraint=constraint, reason=reason)
+
+    def _ahead_of(self, seen: _Seen) -> int:
+        return sum(count for bays, count in self._ahead.items() if bays & seen.bays)
+
+    def _reason(self, hindrance: Hindrance, constraint: Constraint, seen: _Seen) -> str:
+        member = hindrance.member
+        match constraint:
+            case Constraint.LIMIT:
+                return self._at_limit(hindrance)
+            case Constraint.GUARANTEE:
+                return self._at_guarantee(hindrance)
+            case _:
+                return self._short(member, constraint, seen)
+
+    def _at_limit(self, hindrance: Hindrance) -> str:
+        queue = hindrance.queue
+        held = _devices(self._ledger.held[queue][0])
+        name, most = self._name(queue), _devices(self._ledger.limit[queue][0])
+        return f"{name} holds {held} of the {most} devices it may have at most."
+
+    def _at_guarantee(self, hindrance: Hindrance) -> str:
+        queue = hindrance.queue
+        firm, most = (
+            _devices(amounts[queue][0]) for amounts in (self._ledger.firm, self._ledger.guarantee)
+        )
+        name = self._name(queue)
+        return f"{firm} of the {most} devices guaranteed to {name} are held for good by its claims."
+
+    def _short(self, member: Member, constraint: Constraint, seen: _Seen) -> str:
+        ahead = self._ahead_of(seen)
+        start = f"{plural(ahead, 'claim')} ahead; waiting" if ahead else "Waiting"
+        needed, each = _lacks(member), max(1, member.view.worker.devices)
+        lacking = needed if constraint is Constraint.GANG else needed - min(seen.free, needed)
+        what = _described(member, needed * each)
+        parts = [f"{start} for {lacking * each} of {what}"]
+        if constraint is Constraint.GANG:
+            parts.append("enough are free, but not together")
+        parts += [part for part in (self._share_of_others(member), seen.obstacles) if part]
+        return "; ".join(parts) + "."
+
+    def _share_of_others(self, member: Member) -> str:
+        queue, above = self._over
+        if queue < 0 or queue in member.path:
+            return ""
+        return f"{self._name(queue)} is over its share by {_devices(above)}"
+
+    def _name(self, queue: int) -> str:
+        return self._ledger.queues[queue].user or self._ledger.names[queue]
+
+    def _see(self, shape: WorkerShape) -> _Seen:
+        found = self._seen.get(shape)
+        if found is None:
+            counting = self._counting
+            found = self._seen[shape] = _Seen(
+                bays=self._ledger.inventory.accepting(shape),
+                free=counting.free(shape),
+                largest=counting.largest(shape),
+                obstacles=obstacles_in_words(Counter(counting.obstacles(shape))),
+            )
+        return found
+
+
+def most_over(ledger: Ledger) -> tuple[int, int]:
+    """The queue that holds most devices beyond its share, and how many thousandths; -1 if none."""
+    best = (-1, 0)
+    for queue, held in enumerate(ledger.held):
+        above = held[0] - ledger.allowed[queue][0]
+        if above > best[1] and ledger.allowed[queue][0] < NO_LIMIT:
+            best = (queue, above)
+    return best
+
+
+def obstacles_in_words(hindered: Mapping[Obstacle, int]) -> str:
+    """What nobody in line can change, as part of a sentence; "" if there is no such thing."""
+    told = (f"{hindered[o]} {words}" for o, words in _OBSTACLES.items() if hindered.get(o))
+    return ", ".join(told)
+
+
+def freeing(ledger: Ledger, member: Member) -> Waiting:
+    """Say how far the devices are that a claim is promised."""
+    ready = sum(map(ledger.inventory.is_open, member.promised))
+    reason = (
+        f"{ready} of its {plural(len(member.promised), 'worker')} could start; the devices of the"
+        " others are being freed for it."
+    )
+    return Waiting(claim_id=member.view.id, place=1, constraint=Constraint.FREEING, reason=reason)
+
+
+def _lacks(member: Member) -> int:
+    """Workers it waits for: the rest of its minimum, or all it would grow to."""
+    lacking = member.view.minimum - member.has
+    return lacking if lacking > 0 else member.view.maximum - member.has
+
+
+def _never(member: Member, largest: Gang) -> str:
+    each = max(1, member.view.worker.devices)
+    what = _described(member, member.view.minimum * each)
+    hosts = f" on {plural(largest.hosts, 'host')}" if largest.hosts > 1 else ""
+    why = f" {member.view.barred_why}" if member.view.barred_why else ""
+    return (
+        f"Not possible as the pool is: {what} wanted, {largest.workers * each} joined{hosts}.{why}"
+        " It starts when a host brings more."
+    )
+
+
+def _described(member: Member, count: int) -> str:
+    shape = member.view.worker
+    model = f"{shape.model} " if shape.model else ""
+    least = shape.device_memory_bytes
+    memory = f" with {format_bytes(least)}" if least else ""
+    part = f"{shape.share / WHOLE_DEVICE:g} of " if shape.share else ""
+    return f"{part}{plural(count, f'{model}device')}{memory}"
+
+
+def _devices(thousandths: int) -> str:
+    return f"{thousandths / WHOLE_DEVICE:g}"

@@ -1,0 +1,65 @@
+"""What a pass has decided, as actions with the sentence that their people read."""
+
+from collections.abc import Sequence
+
+from jupyter_gpupool.pool.units import plural
+
+from .decisions import Grant, Move, Promise, Take, TakeHow
+from .inventory import Spot
+from .ledger import Ledger, Member
+from .making_room import Piece
+
+
+def grant_of(ledger: Ledger, member: Member, spots: Sequence[Spot]) -> Grant:
+    """These spots as a grant."""
+    workers = ledger.named(spots)
+    hosts = len({worker.host_id for worker in workers})
+    devices = sum(len(worker.devices) for worker in workers)
+    what = f"{plural(devices, 'device')} on {plural(hosts, 'host')}"
+    return Grant(claim_id=member.view.id, workers=workers, reason=f"{what} granted.")
+
+
+def promise_of(ledger: Ledger, claimant: Member, spots: Sequence[Spot]) -> Promise:
+    """These spots as a promise."""
+    return Promise(
+        claim_id=claimant.view.id,
+        workers=ledger.named(spots),
+        reason="Its devices are being freed for it.",
+    )
+
+
+def take_of(ledger: Ledger, given: Sequence[tuple[Piece, Member]]) -> Take:
+    """All that one claim gives back in a pass, which is at least something."""
+    member, claimant = given[0][0].member, given[0][1]
+    view = member.view
+    spots = [spot for piece, _ in given for spot in piece.spots]
+    ends = TakeHow.HIBERNATE if view.can_hibernate else TakeHow.RELEASE
+    return Take(
+        claim_id=view.id,
+        workers=ledger.named(spots),
+        how=TakeHow.SHRINK if member.spots else ends,
+        claimant=claimant.view.id,
+        busy=not view.idle,
+        reason=_why(member, claimant, len(spots)),
+    )
+
+
+def _why(member: Member, claimant: Member, count: int) -> str:
+    workers = plural(count, "worker")
+    if claimant.leaf == member.leaf:
+        return f"{workers} taken for a claim of higher priority of the same user."
+    return (
+        f"{workers} taken for {claimant.view.queue}, which has less than its share,"
+        f" from {member.view.queue}, which has more."
+    )
+
+
+def move_of(ledger: Ledger, claimant: Member, piece: Piece, spots: Sequence[Spot]) -> Move:
+    """A claim's way to another place."""
+    return Move(
+        claim_id=piece.member.view.id,
+        workers=ledger.named(piece.spots),
+        to=ledger.named(spots),
+        claimant=claimant.view.id,
+        reason=f"Moved so that a claim of {claimant.view.queue} fits.",
+    )
