@@ -79,6 +79,7 @@ class Ledger:
         allowed: What it may hold before others may take it back: its share, or its guarantee.
         protects: Whether any queue protects young claims at all.
         total: All there is to share out.
+        counted: The kinds of which there is anything.
     """
 
     def __init__(self, view: PoolView) -> None:
@@ -104,6 +105,7 @@ class Ledger:
         self.allowed: list[Amount] = list(self.share)
         self.inventory = Inventory(view.hosts)
         self.total = capacity_of(self.inventory, self.kinds)
+        self.counted = tuple(kind for kind, amount in enumerate(self.total) if amount)
         self.members: dict[ClaimId, Member] = {}
         self._done: list[tuple[Member, Spot, bool]] = []
         for claim in sorted(view.claims, key=lambda claim: claim.id):

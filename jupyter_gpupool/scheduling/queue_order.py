@@ -21,6 +21,7 @@ class Key(NamedTuple):
         over: It holds more than its share of everything.
         beyond: With what it asks for it would hold more than its guarantee.
         priority: Of the queue, negated.
+        urgency: Of the next claim, negated.
         without: It holds, or would hold, something of which it has no share.
         filled_with: Its dominant part of its share, with what it asks for.
         filled: The same without.
@@ -31,6 +32,7 @@ class Key(NamedTuple):
     over: bool
     beyond: bool
     priority: int
+    urgency: int
     without: bool
     filled_with: float
     filled: float
@@ -39,18 +41,26 @@ class Key(NamedTuple):
     name: str
 
 
-def key_of(ledger: Ledger, queue: int, asked: Amount) -> Key:
-    """Where a queue stands if it gets `asked` besides what it holds; negative if it gives."""
+def key_of(ledger: Ledger, queue: int, asked: Amount, urgency: int = 0) -> Key:
+    """Where a queue stands if it gets `asked` besides what it holds; negative if it gives.
+
+    Args:
+        ledger: The books.
+        queue: Its number.
+        asked: What its next claim asks for.
+        urgency: The priority of that claim.
+    """
     held, share = ledger.held[queue], ledger.share[queue]
     spec, guarantee = ledger.queues[queue], ledger.guarantee[queue]
     allowed = ledger.allowed[queue]
     wanted = [mine + more for mine, more in zip(held, asked, strict=True)]
     return Key(
-        over=all(mine > fair for mine, fair in zip(held, share, strict=True) if fair < NO_LIMIT),
+        over=all(held[kind] > share[kind] for kind in ledger.counted),
         beyond=any(
             mine > mine_for_sure for mine, mine_for_sure in zip(wanted, guarantee, strict=True)
         ),
         priority=-spec.priority,
+        urgency=-urgency,
         without=any(mine > 0 and not fair for mine, fair in zip(wanted, allowed, strict=True)),
         filled_with=_filled(wanted, allowed, ledger.total),
         filled=_filled(held, allowed, ledger.total),

@@ -74,7 +74,7 @@ class Line:
             if head is not None:
                 count = head.needs
                 asked = tuple(amount * count for amount in head.each)
-                entry = (key_of(self._ledger, queue, asked), version, queue)
+                entry = (key_of(self._ledger, queue, asked, head.view.priority), version, queue)
                 heappush(self._children.setdefault(parent, []), entry)
             queue = parent
 
