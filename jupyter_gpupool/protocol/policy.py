@@ -1,0 +1,221 @@
+"""The policy as an admin writes it: a TOML document, read key by key into `pool.policy`.
+
+Used by the manager at its start. A key that is not known is refused: a misspelt limit must not be
+no limit.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.policy import (
+    BUILT_IN,
+    Policy,
+    PriorityClass,
+    QueueTerms,
+    Resources,
+    UserTerms,
+)
+from jupyter_gpupool.pool.rules import Rules, Sharing, SurplusOrder
+from jupyter_gpupool.pool.units import parse_bytes, parse_duration
+
+from .bodies import Body, Words
+
+_Amount = Annotated[float, Field(ge=0, le=1e9)]
+_Names = tuple[Words, ...]
+_HOUR_S = 3600
+_NO_TIME = ("0", "0s")
+_LONGEST_GRACE_S = 3600.0
+
+
+class Amounts(Body):
+    """How much of everything: `{gpus = 8, cpus = 64, memory = "512GiB", models = {A100 = 4}}`."""
+
+    gpus: _Amount | None = None
+    cpus: _Amount | None = None
+    memory: Words | None = None
+    models: dict[str, _Amount] = Field(default_factory=dict)
+
+    def to_resources(self, key: str) -> Resources:
+        """The same in whole numbers."""
+        return Resources(
+            devices=_thousandths(self.gpus),
+            cpu=_thousandths(self.cpus),
+            memory_bytes=None if self.memory is None else _bytes(self.memory, f"{key}.memory"),
+            models=tuple(sorted((m.lower(), round(n * 1000)) for m, n in self.models.items())),
+        )
+
+
+class PerUser(Body):
+    """What each user of a queue may have at most."""
+
+    gpus: _Amount | None = None
+    claims: Annotated[int, Field(ge=0, strict=True)] | None = None
+    gpu_hours: _Amount | None = None
+    period: Words = "30d"
+
+    def to_terms(self, key: str) -> UserTerms:
+        """The same in whole numbers."""
+        has_budget = self.gpu_hours is not None
+        return UserTerms(
+            devices=_thousandths(self.gpus),
+            claims=self.claims,
+            device_s=None if self.gpu_hours is None else round(self.gpu_hours * _HOUR_S),
+            period_s=max(1, round(_seconds(self.period, f"{key}.period"))) if has_budget else None,
+        )
+
+
+class QueueEntry(Body):
+    """A queue: `[queues.NAME]`."""
+
+    parent: Words | None = None
+    guarantee: Amounts = Field(default_factory=Amounts)
+    limit: Amounts = Field(default_factory=Amounts)
+    weight: float = 1.0
+    priority: Annotated[int, Field(strict=True)] = 0
+    highest: Words = ""
+    min_runtime: Words | None = None
+    own_min_runtime: Words | None = None
+    per_user: PerUser = Field(default_factory=PerUser)
+    users: _Names = ()
+    groups: _Names = ()
+
+    def to_terms(self, name: str) -> QueueTerms:
+        """The pool's own terms."""
+        key = f"queues.{name}"
+        return QueueTerms(
+            name=name,
+            parent=self.parent,
+            guarantee=self.guarantee.to_resources(f"{key}.guarantee"),
+            limit=self.limit.to_resources(f"{key}.limit"),
+            weight=self.weight,
+            priority=self.priority,
+            highest=self.highest,
+            reclaim_min_runtime_s=_seconds_or_none(self.min_runtime, f"{key}.min_runtime"),
+            own_min_runtime_s=_seconds_or_none(self.own_min_runtime, f"{key}.own_min_runtime"),
+            per_user=self.per_user.to_terms(f"{key}.per_user"),
+            users=self.users,
+            groups=self.groups,
+        )
+
+
+class PriorityEntry(Body):
+    """A priority class: `[priorities.NAME]`."""
+
+    rank: Annotated[int, Field(strict=True)]
+    firm: bool = False
+
+
+class SchedulingEntry(Body):
+    """`[scheduling]`: what holds for the whole pool."""
+
+    reclaim: bool = True
+    grace: Words = "30s"
+    half_life: Words = "24h"
+    usage_weight: Annotated[float, Field(ge=0, le=100)] = 0.5
+    surplus_order: SurplusOrder = SurplusOrder.FAIR_SHARE
+    sharing: Sharing = Sharing.SAME_USER
+    blocked_for: Words = "10min"
+
+    def to_rules(self) -> Rules:
+        """The pool's own rules."""
+        return Rules(
+            half_life_s=_seconds(self.half_life, "scheduling.half_life"),
+            usage_weight=self.usage_weight,
+            surplus_order=self.surplus_order,
+            sharing=self.sharing,
+            blocked_for_s=_seconds(self.blocked_for, "scheduling.blocked_for"),
+        )
+
+
+class PolicyDocument(Body):
+    """The whole document."""
+
+    queues: dict[Words, QueueEntry] = Field(min_length=1)
+    groups: dict[Words, _Names] = Field(default_factory=dict)
+    priorities: dict[Words, PriorityEntry] = Field(default_factory=dict)
+    scheduling: SchedulingEntry = Field(default_factory=SchedulingEntry)
+
+    def to_policy(self) -> Policy:
+        """The pool's own policy.
+
+        Raises:
+            BadRequest: If a size or a time is none, or a group or a class is not defined.
+        """
+        own = {name: _class(name, entry) for name, entry in self.priorities.items()}
+        return Policy(
+            queues=tuple(entry.to_terms(name) for name, entry in self.queues.items()),
+            groups=tuple(self.groups.items()),
+            priorities=tuple(({each.name: each for each in BUILT_IN} | own).values()),
+            rules=self.scheduling.to_rules(),
+            reclaims=self.scheduling.reclaim,
+            grace_s=_grace(self.scheduling.grace),
+        )
+
+
+def parse_policy(text: str) -> Policy:
+    """Read a policy document.
+
+    Raises:
+        BadRequest: In one sentence that names the line, or the key, and what is wrong there.
+    """
+    try:
+        return PolicyDocument.model_validate(tomllib.loads(text)).to_policy()
+    except tomllib.TOMLDecodeError as error:
+        raise BadRequest(f"The policy is no TOML: {error}.") from error
+    except ValidationError as error:
+        raise _first_of(error.errors(include_url=False)) from error
+
+
+def _first_of(errors: Sequence[Any]) -> BadRequest:
+    first: Mapping[str, Any] = errors[0]
+    key = ".".join(str(part) for part in first["loc"] if part != "[key]")
+    if first["type"] == "extra_forbidden":
+        return BadRequest(f'The policy knows no key "{key}".', field=key)
+    said = str(first["msg"]).removeprefix("Value error, ")
+    return BadRequest(f"{key or 'The policy'}: {said[:1].lower()}{said[1:]}.", field=key)
+
+
+def _class(name: str, entry: PriorityEntry) -> PriorityClass:
+    return PriorityClass(name=name, rank=entry.rank, firm=entry.firm)
+
+
+def _thousandths(value: float | None) -> int | None:
+    return None if value is None else round(value * 1000)
+
+
+def _grace(text: str) -> float:
+    grace_s = _seconds(text, "scheduling.grace")
+    if grace_s > _LONGEST_GRACE_S:
+        # Whoever waits was promised these devices; nobody may keep them back for long.
+        raise BadRequest(
+            f"scheduling.grace: {text} is longer than the hour it may be.", field="scheduling.grace"
+        )
+    return grace_s
+
+
+def _bytes(text: str, key: str) -> int:
+    try:
+        return parse_bytes(text, field=key)
+    except BadRequest as error:
+        raise _at(key, error) from error
+
+
+def _seconds(text: str, key: str) -> float:
+    if text.strip() in _NO_TIME:
+        return 0.0
+    try:
+        return parse_duration(text, field=key).total_seconds()
+    except BadRequest as error:
+        raise _at(key, error) from error
+
+
+def _seconds_or_none(text: str | None, key: str) -> float | None:
+    return None if text is None else _seconds(text, key)
+
+
+def _at(key: str, error: BadRequest) -> BadRequest:
+    return BadRequest(f"{key}: {error.message}", field=key, hint=error.hint)
