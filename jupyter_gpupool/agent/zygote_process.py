@@ -83,12 +83,14 @@ class ZygoteProcess:
         Raises:
             Unavailable: If it died before, or took too long.
         """
-        try:
-            async with asyncio.timeout(deadline_s):
-                return await asyncio.shield(self._warm)
-        except TimeoutError:
-            self.kill()
-            raise self._unavailable(f"did not get warm within {deadline_s:.0f} s") from None
+        waited_s = 0.0
+        while waited_s < deadline_s and not self._is_stopped(waited_s):
+            await asyncio.wait([self._warm], timeout=_LOOK_EVERY_S)
+            if self._warm.done():
+                return self._warm.result()
+            waited_s += _LOOK_EVERY_S
+        self.kill()
+        raise self._unavailable(f"did not get warm within {waited_s:.0f} s")
 
     async def fork(
         self, request: Fork, launch: Launch, *, log_fd: int, lock_fd: int | None, deadline_s: float

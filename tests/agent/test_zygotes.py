@@ -135,6 +135,18 @@ async def test_stopped_zygote_is_given_up_and_replaced(zygotes, ends, tmp_path, 
     assert await ends.of(await _fork(zygotes, tmp_path)) == 1
 
 
+async def test_zygote_stopped_before_it_is_warm_is_given_up(ends, tmp_path):
+    """Whoever waits for it does so for a second or two, not for as long as a start may take."""
+    stops = tmp_path / "python"
+    stops.write_text("#!/bin/sh\nkill -STOP $$\n")
+    stops.chmod(0o755)
+    zygotes = Zygotes(interpreter=stops, log_folder=tmp_path, exited=ends.note, is_kept=False)
+    with pytest.raises(Unavailable, match="did not get warm"):
+        async with asyncio.timeout(DEADLINE_S):
+            await zygotes.warm(None)
+    await zygotes.close()
+
+
 async def test_caller_who_gives_up_leaves_no_process(zygotes, ends, tmp_path):
     """A fork whose caller was cancelled is nobody's: it is killed."""
     await zygotes.warm(None)

@@ -47,8 +47,10 @@ def _zygote(folder: Path, dashboards: str) -> Iterator[socket.socket]:
     "dashboards",
     [
         "raise AttributeError('module numpy has no attribute bool8')",
-        "import threading, time\n"
-        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        (
+            "import threading, time\n"
+            "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+        ),
     ],
     ids=["that raise anything", "that start a thread"],
 )
