@@ -81,22 +81,25 @@ def _start(plan: EmbeddedPlan) -> PoolAddress:
         raise
 
 
-def _load_meanwhile() -> None:
-    """Load what asking a manager takes: half a second that is waited for anyway."""
-    from . import events, pool_client  # noqa: F401, PLC0415
-
-
 def _wait_until_up(plan: EmbeddedPlan, manager: "subprocess.Popen[bytes]") -> PoolAddress:
+    """Its address; or another manager's, if that one has its place and it has told us so."""
     deadline = time.monotonic() + plan.start_within_s
     while time.monotonic() < deadline:
+        # Before the file is read, which is written before its end.
+        has_ended = not is_alive(manager.pid)
         address = from_runtime_file(plan.runtime_file)
-        is_its = address is not None and address.manager_pid == manager.pid
-        if address is not None and is_its and health_of(address) is Health.WELL:
+        if address is not None and health_of(address) is Health.WELL:
             return address
-        if not is_alive(manager.pid):
-            raise failed(plan, "ended while it was starting")
+        if has_ended and address is not None:
+            return _wait_for_answer(address, plan)
+        if has_ended:
+            raise failed(plan, f"{_end_in_words(manager.poll())} while it was starting")
         time.sleep(_LOOK_EVERY_S)
     raise failed(plan, f"was not ready within {plan.start_within_s:.0f} s")
+
+
+def _end_in_words(status: int | None) -> str:
+    return f"was ended by signal {-status}" if status is not None and status < 0 else "ended"
 
 
 def _make_folder(folder: Path) -> None:

@@ -23,6 +23,7 @@ from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.units import parse_duration
 
 from .head_start import begin
+from .joining import take_or_join
 from .logs import set_up_logs
 from .runtime_file import default_runtime_file, this_host
 from .settings import Settings
@@ -204,7 +205,12 @@ class ManagerApp(Application):
         serving = self._serving()
         # Until the loop hears signals itself, one must not pass by what is begun here.
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-        begun = None if serving.embedded is None else begin(serving, serving.embedded)
+        begun = None
+        if serving.embedded is not None:
+            folder = take_or_join(serving.state, serving.embedded.runtime_file)
+            if folder is None:
+                return
+            begun = begin(serving, serving.embedded, folder)
         try:
             from .serving import serve  # noqa: PLC0415 - `--help` needs none of the service
 

@@ -12,7 +12,8 @@ from socket import socket
 
 from .auth.new_secret import new_secret
 from .listening import listen
-from .local_agent import AgentCommand, is_held, launch
+from .local_agent import AgentCommand, launch
+from .own_agents import is_held
 from .private_files import read_private, write_private
 from .state_folder import StateFolder
 from .to_serve import Embedded, Serving
@@ -28,7 +29,7 @@ class HeadStart:
 
     Attributes:
         moved: The manager before listened elsewhere, and an agent of it may still call there.
-        agent_token: What the agent will show, to be made valid; None if none was started.
+        agent_token: What the agent will show, to be made valid; None if the last one stays.
     """
 
     folder: StateFolder
@@ -54,36 +55,39 @@ class HeadStart:
                 agent.wait()
 
 
-def begin(serving: Serving, embedded: Embedded) -> HeadStart:
-    """Take the state folder and a port, and start the agent unless one is there.
+def begin(serving: Serving, embedded: Embedded, folder: StateFolder) -> HeadStart:
+    """Take a port, and start the agent unless one is there.
 
     Raises:
-        Unavailable: If the state folder cannot be used.
         OSError: If there is no port to be had, or the token cannot be written.
     """
-    folder = StateFolder(serving.state)
     before = _last_port(serving.state)
     listening = _listen(serving.ip, serving.port or before)
     ip, port = listening.getsockname()[:2]
     # Before there is an agent: should this process be killed, the next one listens for it there.
     write_private(serving.state / _PORT, str(port))
-    if is_held(embedded.agent_state):
-        return HeadStart(folder, listening, port != before, None)
-    # Always a new one: whether the last was revoked cannot be known before the database is.
+    moved, is_there = port != before, is_held(embedded.agent_state)
+    if is_there and not moved:
+        return HeadStart(folder, listening, moved, None)
+    # Always a new one: whether the last was revoked cannot be known before the database is, and an
+    # agent that is there has shown its own to whoever has the old port now.
     token = new_secret()
     write_private(serving.state / AGENT_TOKEN, token)
-    agent = launch(agent_command(serving.state, embedded, f"http://{ip}:{port}"), token)
-    return HeadStart(folder, listening, port != before, token, agent)
+    if is_there:
+        return HeadStart(folder, listening, moved, token)
+    agent = launch(agent_command(serving, embedded, f"http://{ip}:{port}"), token)
+    return HeadStart(folder, listening, moved, token, agent)
 
 
-def agent_command(state: Path, embedded: Embedded, url: str) -> AgentCommand:
+def agent_command(serving: Serving, embedded: Embedded, url: str) -> AgentCommand:
     """How the agent of this manager is started."""
     return AgentCommand(
         url=url,
         state=embedded.agent_state,
         simulated=embedded.simulated,
-        log=state / "agent.log",
-        record=state / "agent-process",
+        orphan_after_s=serving.settings.orphan_after_s,
+        log=serving.state / "agent.log",
+        record=serving.state / "agent-process",
     )
 
 

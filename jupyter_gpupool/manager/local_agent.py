@@ -1,27 +1,25 @@
 """The embedded pool's own agent: kept alive on this machine, in a session of its own.
 
 It outlives a manager that is killed, and the next manager finds it by its lock; so it is started
-only while no agent holds its state folder. Only agents that were started here are ever ended: their
-pids and the times they started stand in a file of the manager's, and each carries that file's path
-in its environment, for a manager can be killed before it has written, or its agent has locked.
+only while no agent holds its state folder. Only agents that were started here are ever ended
+(`own_agents.py`).
 """
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .last_words import last_words
 from .open_files import Limit, give_limit
+from .own_agents import MARK, OwnAgents, is_held
 from .owner import watched
-from .private_files import read_private, write_private
-from .runtime_file import started_at
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
@@ -29,7 +27,6 @@ _LOOK_EVERY_S = 2.0
 _WELL_AFTER_S = 60.0
 _STOP_WITHIN_S = 5.0
 _LOOK_AT_END_EVERY_S = 0.02
-_MARK = "GPUPOOL_KEPT_BY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +35,7 @@ class AgentCommand:
 
     Attributes:
         simulated: How many simulated devices; None lets it look for real ones.
+        orphan_after_s: When it gives up, also on a manager that never let it in.
         log: File that takes its output.
         record: File that says which processes were started so.
     """
@@ -45,6 +43,7 @@ class AgentCommand:
     url: str
     state: Path
     simulated: int | None
+    orphan_after_s: float
     log: Path
     record: Path
 
@@ -52,12 +51,21 @@ class AgentCommand:
         """Its command line, which holds no secret."""
         simulated = [] if self.simulated is None else [f"--simulated={self.simulated}"]
         own = ["-m", "jupyter_gpupool.agent", f"--join={self.url}", f"--state={self.state}"]
+        orphan = f"--orphan-after={self.orphan_after_s}"
         # An embedded pool is its user's own, and that user may be root.
-        return [sys.executable, *own, "--run-claims-as-agent", *simulated]
+        return [sys.executable, *own, orphan, "--run-claims-as-agent", *simulated]
 
 
 class LocalAgent:
-    """Keeps one agent running."""
+    """Keeps one agent running.
+
+    Args:
+        command: How it is started.
+        token: What it shows.
+        files: How many files it may have open.
+        tell: Told why there is no agent, each time one has ended or cannot be started.
+        first: The agent that was started already, if one was.
+    """
 
     def __init__(
         self,
@@ -65,13 +73,16 @@ class LocalAgent:
         token: str,
         files: Limit,
         *,
+        tell: Callable[[str], Awaitable[None]],
         first: "subprocess.Popen[bytes] | None" = None,
     ) -> None:
         self._command = command
+        self._tell = tell
         self._files = files
         self._token = token
         self._task: asyncio.Task[None] | None = None
         self._process = first
+        self._own = OwnAgents(command.record, command.state)
 
     def start(self, *, replace: bool) -> None:
         """Begin, with the agent that was started already if one was.
@@ -79,9 +90,9 @@ class LocalAgent:
         `replace` ends an agent that an earlier manager left at another address.
         """
         if self._process is not None:
-            self._write_down(self._process.pid)
+            self._own.write_down(self._process.pid)
         elif replace:
-            self._signal_own()
+            self._own.signal(signal.SIGTERM)
         self._task = asyncio.create_task(self._keep(), name="gpupool-local-agent")
 
     async def stop(self) -> None:
@@ -93,7 +104,7 @@ class LocalAgent:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             await self._wait_for_end(self._process)
-        if self._signal_own():
+        if self._own.signal(signal.SIGTERM):
             await self._wait_for_own()
 
     async def _keep(self) -> None:
@@ -101,63 +112,57 @@ class LocalAgent:
         is_told = False
         while True:
             if self._process is None and is_held(self._command.state):
-                if not is_told and not self._own():
+                own = self._own.pids()
+                if not is_told and not own:
                     is_told = True
                     _LOG.warning("An agent of another pool uses %s", self._command.state)
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await _look_again(own)
+                self._own.end_stopped()
                 continue
             loop = asyncio.get_running_loop()
             started_s = loop.time()
-            if self._process is None:
-                self._process = launch(self._command, self._token)
-                give_limit(self._process.pid, self._files)
-                self._write_down(self._process.pid)
-            status = await _ended(self._process)
-            self._process = None
+            problem = await self._run_once()
             ran_s = loop.time() - started_s
             pause_s = (
                 _FIRST_PAUSE_S if ran_s > _WELL_AFTER_S else min(pause_s * 2, _LONGEST_PAUSE_S)
             )
-            _LOG.warning("The agent ended with %s; see %s", status, self._command.log)
+            _LOG.warning("%s See %s", problem, self._command.log)
+            await self._tell(problem)
             await asyncio.sleep(pause_s)
 
-    def _write_down(self, pid: int) -> None:
-        with contextlib.suppress(OSError):
-            lines = [f"{each} {started_at(each)}" for each in {*self._own(), pid}]
-            write_private(self._command.record, "\n".join(lines))
+    async def _run_once(self) -> str:
+        """Start an agent unless one is there, and wait for its end; why there is none now."""
+        try:
+            if self._process is None:
+                self._process = launch(self._command, self._token)
+                give_limit(self._process.pid, self._files)
+                self._own.write_down(self._process.pid)
+            status = await self._watched(self._process)
+        except OSError as error:
+            # For want of room, files or processes, which may pass: it is not given up for good.
+            return f"The agent of this pool cannot be started: {error.strerror}."
+        self._process = None
+        return _end_in_words(status, self._command.log)
 
-    def _own(self) -> set[int]:
-        """The pids of all agents that this pool has started and that run."""
-        own = self._marked_holder()
-        for line in read_private(self._command.record).splitlines():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                pid, started = map(int, line.split())
-                if started_at(pid) == started and not _is_dead(pid):
-                    own.add(pid)
-        return own
-
-    def _marked_holder(self) -> set[int]:
-        """The agent that holds the state folder, if its environment says that it is ours."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            holder = int((self._command.state / "agent.lock").read_text().split()[0])
-            environment = Path(f"/proc/{holder}/environ").read_bytes().split(b"\0")
-            if os.fsencode(f"{_MARK}={self._command.record}") in environment:
-                return {holder} if is_held(self._command.state) else set()
-        return set()
-
-    def _signal_own(self) -> bool:
-        own = self._own()
-        for pid in own:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        return bool(own)
+    async def _watched(self, process: "subprocess.Popen[bytes]") -> int:
+        """How it ended; meanwhile it is seen to that it can."""
+        ended = asyncio.ensure_future(_ended(process))
+        try:
+            while not ended.done():
+                await asyncio.wait((ended,), timeout=_LOOK_EVERY_S)
+                self._own.end_stopped()
+            return ended.result()
+        finally:
+            ended.cancel()
 
     async def _wait_for_own(self) -> None:
         # They are no children of ours.
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_STOP_WITHIN_S):
-                while self._own():  # noqa: ASYNC110 - processes of strangers
+                while self._own.pids():  # noqa: ASYNC110 - processes of strangers
                     await asyncio.sleep(_LOOK_AT_END_EVERY_S)
+        except TimeoutError:
+            self._own.signal(signal.SIGKILL)
 
     @staticmethod
     async def _wait_for_end(process: "subprocess.Popen[bytes]") -> None:
@@ -187,6 +192,23 @@ def launch(command: AgentCommand, token: str) -> "subprocess.Popen[bytes]":
         os.close(log)
 
 
+def _end_in_words(status: int, log: Path) -> str:
+    if status < 0:
+        return f"The agent of this pool was ended by signal {-status}."
+    said = last_words(log) if status else ""
+    return f"The agent of this pool has ended{f': {said}' if said else ''}".rstrip(".") + "."
+
+
+async def _look_again(pids: Iterable[int]) -> None:
+    """Wait until one of these ends, or for a while."""
+    has_ended = asyncio.Event()
+    with contextlib.ExitStack() as stack, contextlib.suppress(TimeoutError):
+        for pid in pids:
+            stack.enter_context(watched(pid, has_ended.set))
+        async with asyncio.timeout(_LOOK_EVERY_S):
+            await has_ended.wait()
+
+
 async def _ended(process: "subprocess.Popen[bytes]") -> int:
     has_ended = asyncio.Event()
     with watched(process.pid, has_ended.set):
@@ -194,25 +216,5 @@ async def _ended(process: "subprocess.Popen[bytes]") -> int:
     return process.wait()
 
 
-def _is_dead(pid: int) -> bool:
-    """Whether it has ended and is only still to be reaped."""
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-
-
-def is_held(state: Path) -> bool:
-    """Whether an agent holds this state folder."""
-    try:
-        lock = os.open(state / "agent.lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
 def _environment(token: str, record: Path) -> Mapping[str, str]:
-    return os.environ | {"GPUPOOL_TOKEN": token, _MARK: str(record)}
+    return os.environ | {"GPUPOOL_TOKEN": token, MARK: str(record)}

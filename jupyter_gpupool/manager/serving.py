@@ -28,6 +28,7 @@ from .auth.tokens import TokenAuthenticator
 from .clock import Clock
 from .head_start import AGENT_TOKEN, HeadStart, agent_command
 from .http_server import HttpServer
+from .joining import BESIDE_STATE
 from .local_agent import LocalAgent
 from .metrics import Metrics
 from .open_files import Limit, raise_limit
@@ -35,6 +36,7 @@ from .own_tokens import ensure_token
 from .owner import watched
 from .runtime_file import remove_runtime_file, write_runtime_file
 from .service.claims import end_everything
+from .service.environments import agent_ended
 from .service.service import Service
 from .service.timer import Timer
 from .state_folder import StateFolder
@@ -160,20 +162,35 @@ async def _embedded(
 ) -> AsyncIterator[None]:
     user = UserName(_user_name())
     user_token = await ensure_token(parts, serving.state / "user-token", user, Role.ADMIN)
-    command = agent_command(serving.state, embedded, server.url)
+    command = agent_command(serving, embedded, server.url)
     token = await _ensure_agent(parts, head_start)
-    agent = LocalAgent(command, token, files, first=head_start.take_agent())
     now = parts.service.clock.now()
-    write_runtime_file(embedded.runtime_file, url=server.url, token=user_token, started=now)
+    # Before the agent is taken: what fails here leaves it to the head start, which ends it.
+    for file in _runtime_files(serving, embedded):
+        write_runtime_file(file, url=server.url, token=user_token, started=now)
+    tell = partial(_tell_of_agent, parts.service)
+    agent = LocalAgent(command, token, files, tell=tell, first=head_start.take_agent())
     agent.start(replace=head_start.moved)
     try:
         yield
     finally:
-        remove_runtime_file(embedded.runtime_file)
+        for file in _runtime_files(serving, embedded):
+            remove_runtime_file(file)
         if embedded.stop_all_on_exit:
             await _end_all_claims(parts.service)
         if embedded.stop_all_on_exit or not _live(parts.service):
             await agent.stop()
+
+
+def _runtime_files(serving: Serving, embedded: Embedded) -> tuple[Path, Path]:
+    """Where clients look; and where a manager looks that finds this one in its place."""
+    return embedded.runtime_file, serving.state / BESIDE_STATE
+
+
+async def _tell_of_agent(service: Service, problem: str) -> None:
+    # It is told for whoever waits: a manager that ends, or cannot write, has more to tell.
+    with contextlib.suppress(PoolError):
+        await service.execute(partial(agent_ended, problem=problem))
 
 
 async def _until_end(

@@ -7,11 +7,16 @@ from pathlib import Path
 from jupyter_gpupool.pool.errors import Unavailable
 
 
+class InUse(Unavailable):
+    """Another manager uses the state folder."""
+
+
 class StateFolder:
     """A locked state folder; the lock goes with the process, however it ends.
 
     Raises:
-        Unavailable: If it cannot be used, or another manager uses it.
+        InUse: If another manager uses it.
+        Unavailable: If it cannot be used.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +48,7 @@ class StateFolder:
         except BlockingIOError:
             pid = os.pread(self._lock, 20, 0).decode(errors="replace").strip() or "unknown"
             os.close(self._lock)
-            raise Unavailable(
+            raise InUse(
                 f"Another manager (pid {pid}) uses the state folder {self.path}.",
                 hint="Stop it first, or choose another folder with --state.",
             ) from None

@@ -32,6 +32,8 @@ class Books:
         failures: Monotonic times at which workers of a claim were given up; never stored.
         live: How many claims of each user have not ended.
         seq: The last event's position.
+        agent_problem: Why the agent that the manager itself keeps last ended; "" if it never did.
+            Never stored.
     """
 
     def __init__(self) -> None:
@@ -46,6 +48,7 @@ class Books:
         self.failures: dict[ClaimId, tuple[float, ...]] = {}
         self.live: Counter[UserName] = Counter()
         self.seq = 0
+        self.agent_problem = ""
         self.tokens_by_digest: dict[str, TokenRecord] = {}
         self._by_claim: dict[ClaimId, dict[LeaseId, None]] = {}
         self._by_host: dict[HostId, dict[LeaseId, None]] = {}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from jupyter_gpupool.pool.agreement import disagreement
 from jupyter_gpupool.pool.errors import BadRequest, Conflict
+from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.protocol.link import EnvironmentReport, HostReport
@@ -67,6 +68,8 @@ class Barring:
 
     def __init__(self, view: Books | UnitOfWork) -> None:
         self._reports = dict(view.reports.items())
+        has_host = any(host.phase is HostPhase.CONNECTED for host in view.hosts.values())
+        self._why_none = "" if has_host else view.agent_problem
         self._known: dict[Wish, Barred] = {}
 
     def of(self, record: ClaimRecord) -> Barred:
@@ -90,7 +93,13 @@ class Barring:
         # What a host without devices lacks is no reason for which workers would not start.
         reasons = [a for i, a in found.items() if self._reports[i].devices]
         worst = max(reasons, key=lambda a: a.objection, default=None)
-        return Barred(frozenset(found), "" if worst is None else worst.sentence)
+        return Barred(frozenset(found), self._why_none if worst is None else worst.sentence)
+
+
+def agent_ended(unit: UnitOfWork, problem: str) -> None:
+    """Keep why the manager's own agent has ended, for those who wait for a host."""
+    unit.agent_problem = problem
+    unit.replan = True
 
 
 def wish_of(request: ClaimRequest) -> Wish:

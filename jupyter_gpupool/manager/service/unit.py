@@ -47,6 +47,7 @@ class UnitOfWork:
     Attributes:
         replan: A pass may decide something new, for claims that have waited for long too.
         arrived: New claims. They change nothing for those that are there.
+        agent_problem: As the books have it.
     """
 
     def __init__(self, below: "Books | UnitOfWork", moment: Moment) -> None:
@@ -67,6 +68,7 @@ class UnitOfWork:
         self.seq: int = below.seq
         self.replan = False
         self.arrived: list[ClaimId] = []
+        self.agent_problem: str = below.agent_problem
 
     @property
     def now(self) -> datetime:
@@ -149,6 +151,7 @@ class UnitOfWork:
         for layer in self._layers():
             layer.merge_down()
         below.seq = self.seq
+        below.agent_problem = self.agent_problem
         below.live.update(self.live)
         if isinstance(below, UnitOfWork):
             below.ended_leases.update(self.ended_leases)
