@@ -71,7 +71,7 @@ def divide(
     """
     # One pass over columns, not objects: this runs thousands of times a pass.
     wanted = [min(demand.request, demand.limit) for demand in demands]
-    shares = guaranteed(amount, demands)
+    shares = _guaranteed(amount, demands, wanted)
     surplus = max(0, amount - sum(shares))
     for group in _by_priority(demands, wanted, shares) if surplus else ():
         needs = [wanted[at] - shares[at] for at in group]
@@ -82,14 +82,10 @@ def divide(
     return Division(tuple(shares), surplus)
 
 
-def guaranteed(amount: int, demands: Sequence[Demand]) -> list[int]:
+def _guaranteed(amount: int, demands: Sequence[Demand], wanted: Sequence[int]) -> list[int]:
     """Give each what it wants of its guarantee, even if that is more than there is."""
-    return [
-        min(amount, demand.request, demand.limit)
-        if demand.guarantee >= NO_LIMIT
-        else min(demand.guarantee, demand.request, demand.limit)
-        for demand in demands
-    ]
+    promised = [amount if demand.guarantee >= NO_LIMIT else demand.guarantee for demand in demands]
+    return list(map(min, promised, wanted))
 
 
 def _by_priority(
@@ -118,7 +114,7 @@ def _fill(surplus: int, group: Sequence[Demand], needs: Sequence[int], k: float)
     Returns:
         What each would get if units could be cut, in 2**-_FINE of the amount's unit.
     """
-    weights = [round(demand.weight * _PARTS) or 1 for demand in group]
+    weights = [int(demand.weight * _PARTS + 0.5) or 1 for demand in group]
     usages = [demand.usage for demand in group]
     left = surplus << _FINE
     room = [need << _FINE for need in needs]
@@ -173,6 +169,8 @@ def _whole_units(
     ]
     left = surplus - sum(given)
     for *_, at in _turns(group, given, filled) if left else ():
+        if not left:
+            break
         more = min(unit, left, needs[at] - given[at])
         given[at] += more
         left -= more

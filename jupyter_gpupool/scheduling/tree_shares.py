@@ -5,11 +5,12 @@ requests can have changed, and gives the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from jupyter_gpupool.scheduling.amounts import Amount, minimum, nothing, whole_unit
+from jupyter_gpupool.scheduling.amounts import Amount, minimum, nothing
+from jupyter_gpupool.scheduling.levels import KnownLevel, Level, divide_level
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree
-from jupyter_gpupool.scheduling.shares import DEFAULT_K, Demand, divide
+from jupyter_gpupool.scheduling.shares import DEFAULT_K
 from jupyter_gpupool.scheduling.usage import normalised
 
 
@@ -54,14 +55,15 @@ def divide_tree(
     division = TreeShares(
         tree=tree, capacity=capacity, usage=usage or {}, k=k, requests=usable, shares={}
     )
-    return _with_shares(division, {}, (None, *tree.top_down))
+    return _with_shares(division, None, (None, *tree.top_down))
 
 
 def divide_again(before: TreeShares, changed: Mapping[str, Amount]) -> TreeShares:
     """Divide anew for changed requests of leaves, with capacity, usage and tree as they were.
 
-    Only parents of which a child's request or the own amount changed are divided: the paths of
-    the changed leaves, and beside them what really got more or less.
+    Only parents of which a child's request or the own amount changed are divided, and of those
+    only the resources in which it did: the paths of the changed leaves, and beside them what
+    really got more or less.
     """
     requests = dict(before.requests)
     touched: set[str | None] = set()
@@ -75,7 +77,7 @@ def divide_again(before: TreeShares, changed: Mapping[str, Amount]) -> TreeShare
         requests=requests,
         shares={},
     )
-    return _with_shares(division, before.shares, touched)
+    return _with_shares(division, before, touched)
 
 
 def _usable(tree: QueueTree, requests: Mapping[str, Amount]) -> dict[str, Amount]:
@@ -120,68 +122,35 @@ def _replace(
 
 
 def _with_shares(
-    division: TreeShares, known: Mapping[str, Amount], touched: Iterable[str | None]
+    division: TreeShares, before: TreeShares | None, touched: Iterable[str | None]
 ) -> TreeShares:
-    """Divide below each touched parent, and below each queue whose share differs from `known`."""
-    tree, shares, open_parents = division.tree, dict(known), set(touched)
+    """Divide below each touched parent, and below each queue whose share is another than before."""
+    tree, open_parents = division.tree, set(touched)
+    shares = {} if before is None else dict(before.shares)
     for parent in (None, *tree.top_down):
         if parent not in open_parents or not (below := tree.children[parent]):
             continue
         amount = division.capacity if parent is None else shares[parent]
-        for name, share in zip(below, _shares_below(division, below, amount), strict=True):
+        level = Level(
+            amount=amount,
+            queues=[tree.queues[name] for name in below],
+            requests=[division.requests[name] for name in below],
+            usages=normalised([division.usage.get(name, 0.0) for name in below]),
+        )
+        known = None if before is None else _known(before, parent)
+        for name, share in zip(
+            below, divide_level(level, tree.kinds, division.k, known), strict=True
+        ):
             if shares.get(name) != share:
                 shares[name] = share
                 open_parents.add(name)
-    return TreeShares(
-        tree=tree,
-        capacity=division.capacity,
-        usage=division.usage,
-        k=division.k,
-        requests=division.requests,
-        shares=shares,
+    return replace(division, shares=shares)
+
+
+def _known(before: TreeShares, parent: str | None) -> KnownLevel:
+    below = before.tree.children[parent]
+    return KnownLevel(
+        before.capacity if parent is None else before.shares[parent],
+        [before.requests[name] for name in below],
+        [before.shares[name] for name in below],
     )
-
-
-def _shares_below(division: TreeShares, below: Sequence[str], amount: Amount) -> list[Amount]:
-    """Divide one parent's amount among its children, resource by resource."""
-    queues = [division.tree.queues[name] for name in below]
-    requests = [division.requests[name] for name in below]
-    usages = normalised([division.usage.get(name, 0.0) for name in below])
-    columns = [
-        _column(
-            queues,
-            requests,
-            usages,
-            at=at,
-            unit=whole_unit(kind),
-            available=available,
-            k=division.k,
-        )
-        for at, (kind, available) in enumerate(zip(division.tree.kinds, amount, strict=True))
-    ]
-    return list(zip(*columns, strict=True))
-
-
-def _column(
-    queues: Sequence[Queue],
-    requests: Sequence[Amount],
-    usages: Sequence[int],
-    *,
-    at: int,
-    unit: int,
-    available: int,
-    k: float,
-) -> Sequence[int]:
-    """Divide one resource, the one at this place of all amounts."""
-    wanted = [request[at] for request in requests]
-    if sum(wanted) <= available:
-        # Nobody is in anybody's way; requests hold no more than a queue may have, weight 0 too.
-        return wanted
-    demands = [
-        # By position: naming the fields doubles the cost, and this is the hot spot of the pass.
-        Demand(q.name, q.guarantee[at], request, q.limit[at], q.weight, q.priority, used, q.created)
-        for q, request, used in zip(queues, wanted, usages, strict=True)
-        if request
-    ]
-    found = iter(divide(available, demands, unit=unit, k=k).shares)
-    return [next(found) if request else 0 for request in wanted]
