@@ -13,11 +13,17 @@ from .shape import HeldWorker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Workers for a claim, now: its first, or more of them."""
+    """Workers for a claim, now: its first, or more of them.
+
+    Attributes:
+        lent_until_s: Until when they are lent, if they are kept for another; past that, the claim
+            may be hibernated for it. The claim's view says so from then on.
+    """
 
     claim_id: ClaimId
     workers: tuple[HeldWorker, ...]
     reason: str
+    lent_until_s: float | None = None
 
 
 class TakeHow(StrEnum):

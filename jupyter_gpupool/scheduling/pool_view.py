@@ -33,8 +33,10 @@ class ClaimView:
         can_hibernate: Its results can be kept without its devices.
         hibernated: It waits with its results kept.
         expected_s: How long it is thought to hold its devices from its start, if known.
+        expected_at_most_s: What nine of ten like it stay below, if learned; see `expected`.
         time_limit_s: How long it may at most, if limited.
         deadline_s: When its user wants it done, if said.
+        lent_until_s: Until when its devices, kept for another, were lent to it; see `backfill`.
         near: Hosts it would like, for their data.
         barred_why: Why it cannot run on a host that its shape bars, as a sentence.
         scheduler_host: Where its Dask scheduler runs already.
@@ -57,8 +59,10 @@ class ClaimView:
     can_hibernate: bool = True
     hibernated: bool = False
     expected_s: float | None = None
+    expected_at_most_s: float | None = None
     time_limit_s: float | None = None
     deadline_s: float | None = None
+    lent_until_s: float | None = None
     near: frozenset[HostId] = frozenset()
     barred_why: str = ""
     scheduler_host: HostId | None = None
