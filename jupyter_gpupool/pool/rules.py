@@ -30,7 +30,9 @@ class Rules:
         half_life_s: After which time usage counts half.
         usage_weight: k of the correction by usage; 0 switches it off.
         surplus_order: Who gets the surplus.
-        levels: Device-seconds at which attained service steps to the next level.
+        levels: Device-seconds at which attained service steps to the next level, ascending.
+        least_stint_s: For how long a claim past the first level keeps its devices once it has
+            them, whoever has attained less: what bounds the cost of hibernating it.
         sharing: Who may hold parts of one device together.
         may_move: Whether claims may be hibernated and resumed elsewhere so that a gang fits.
         most_moved: Claims moved for one gang at most.
@@ -41,7 +43,8 @@ class Rules:
     half_life_s: float = 86_400.0
     usage_weight: float = 0.5
     surplus_order: SurplusOrder = SurplusOrder.FAIR_SHARE
-    levels: tuple[float, ...] = (3_600.0, 36_000.0)
+    levels: tuple[float, ...] = (3_600.0, 36_000.0, 360_000.0, 3_600_000.0)
+    least_stint_s: float = 600.0
     sharing: Sharing = Sharing.SAME_USER
     may_move: bool = False
     most_moved: int = 16
