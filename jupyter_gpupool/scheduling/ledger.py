@@ -193,6 +193,18 @@ class Ledger:
             self._count(member, -1)
             self._done.append((member, spot, False))
 
+    def remove(self, member: Member) -> None:
+        """Strike a claim out, with all it holds; there is no way back."""
+        self.take(member, member.spots)
+        member.spots, member.promised = member.promised, []
+        self.take(member, member.spots)
+        del self.members[member.view.id]
+        self.settle()
+
+    def settle(self) -> None:
+        """Forget the way back, in books that outlive a pass."""
+        self._done.clear()
+
     def mark(self) -> int:
         """A point to roll back to."""
         return len(self._done)
