@@ -4,7 +4,7 @@ Gangs start whole on their minimum; then they grow one worker at a time, in turn
 else, for a claim that has its minimum stands behind one that has not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .bounds import Hindrance, stops
@@ -18,7 +18,7 @@ from .wording import grant_of
 
 @dataclass(frozen=True, slots=True)
 class Granting:
-    """Who was served, and what the others met, in the order of the line."""
+    """Who was served, and what the others met."""
 
     grants: tuple[Grant, ...] = ()
     hindered: tuple[Hindrance, ...] = ()
@@ -41,13 +41,12 @@ class _Turns:
     hindered: list[Hindrance] = field(default_factory=list)
 
 
-def grant_from_free(ledger: Ledger, waiting: Sequence[Member]) -> Granting:
+def grant_from_free(ledger: Ledger, waiting: Iterable[Member]) -> Granting:
     """Serve all who can be served with what is free, and enter it in the books."""
     turns = _Turns(ledger, Line(ledger, waiting))
-    while (member := turns.line.pop()) is not None:
-        hindrance = _turn(turns, member)
-        if hindrance is not None:
-            turns.hindered.append(hindrance)
+    while (leaf := turns.line.leaf()) is not None:
+        _serve(turns, leaf)
+        turns.line.refresh(leaf)
     grants = tuple(
         grant_of(ledger, member, member.spots[turns.before[claim_id] :])
         for claim_id, member in turns.served.items()
@@ -55,13 +54,27 @@ def grant_from_free(ledger: Ledger, waiting: Sequence[Member]) -> Granting:
     return Granting(grants, tuple(turns.hindered))
 
 
+def _serve(turns: _Turns, leaf: int) -> None:
+    """Serve the first claim of a queue that can be served; whoever is before it goes without."""
+    line = turns.line
+    while (member := line.first(leaf)) is not None:
+        line.leave(leaf)
+        hindrance = _turn(turns, member)
+        if hindrance is None:
+            if member.needs:
+                line.push(member)
+            return
+        turns.hindered.append(hindrance)
+
+
 def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     ledger, count = turns.ledger, member.needs
+    # Who is too big now is too big until something is freed, and this walk frees nothing.
+    too_big = turns.too_big.get(member.view.worker)
     hindrance = stops(ledger, member, count)
     if hindrance is not None:
         return hindrance
-    # Who is too big now is too big until something is freed, and this walk frees nothing.
-    if count >= turns.too_big.get(member.view.worker, count + 1):
+    if too_big is not None and count >= too_big:
         return Hindrance(member, Constraint.DEVICES)
     spots = place(ledger, member, count, count)
     if not spots:
@@ -71,8 +84,4 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     turns.served[member.view.id] = member
     ledger.grant(member, spots)
     member.turn = Turn.SERVED
-    if member.needs:
-        turns.line.push(member)
-    else:
-        turns.line.changed(member.leaf)
     return None

@@ -98,6 +98,9 @@ class Ledger:
         self.protects = any(
             queue.own_min_runtime_s or queue.reclaim_min_runtime_s for queue in queues
         )
+        self.children: dict[int, list[int]] = {number: [] for number in range(-1, len(queues))}
+        for number, parent in enumerate(self.parent):
+            self.children[parent].append(number)
         self._paths = {name: tuple(self._path(number)) for name, number in self.number.items()}
         self.held = [[0] * len(self.kinds) for _ in queues]
         self.firm = [[0] * len(self.kinds) for _ in queues]
@@ -162,6 +165,10 @@ class Ledger:
                 return claim.queue
             case Sharing.ANYONE:
                 return ""
+
+    def path_of(self, queue: int) -> tuple[int, ...]:
+        """The numbers of a queue and of those above it."""
+        return self._paths[self.names[queue]]
 
     # Changes and their way back
 

@@ -1,26 +1,20 @@
 """Whose workers have to go so that a claim fits: the search that reclaim, rank and moves share.
 
-Workers are looked for one at a time: for each, as few others as possible on one host, in the order
-in which they may be asked. What the search has chosen before it keeps. After the scenario solver of
+Room is made for one worker at a time: others are asked in their order until those on one host free
+enough for it. What was chosen for one worker stays chosen for the next. At the end whoever need not
+go after all is spared, and the whole is judged again. After the scenario solver of
 NVIDIA/KAI-Scheduler.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from .bounds import stops
 from .inventory import Spot
 from .ledger import Ledger, Member
+from .pieces import Piece
+from .shape import WHOLE
 from .spots import place
-
-
-class Piece(NamedTuple):
-    """Workers of one claim that can only go together: one of its surplus, or all of its rest."""
-
-    member: Member
-    spots: tuple[Spot, ...]
-    is_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +32,33 @@ class Room:
     spots: tuple[Spot, ...]
 
 
-Judge = Callable[[Sequence[Piece], Sequence[Piece]], bool]
-"""Whether these pieces may be taken while those are only moved."""
+Judge = Callable[[Sequence[Piece], int], bool]
+"""Whether these pieces may be taken for the claimant while so many others are only moved."""
 
 
 @dataclass(slots=True)
 class _Search:
+    """One search. The books are changed while it goes on, and rolled back at its end.
+
+    Attributes:
+        pieces: Those who may be asked, in their order.
+        asked: By host, those asked and not chosen.
+        chosen: Those who have to go.
+    """
+
     ledger: Ledger
     claimant: Member
+    pieces: Iterator[Piece]
     judge: Judge
     may_move: bool
+    asked: dict[int, list[Piece]] = field(default_factory=dict)
     chosen: list[Piece] = field(default_factory=list)
 
 
 def make_room(
     ledger: Ledger,
     claimant: Member,
-    pieces: Callable[[], Iterable[Piece]],
+    pieces: Iterator[Piece],
     judge: Judge,
     *,
     may_move: bool,
@@ -64,77 +68,115 @@ def make_room(
     Args:
         ledger: The books.
         claimant: Who needs room.
-        pieces: Gives those who may be asked, in that order, anew at each call.
+        pieces: Gives those who may be asked, in that order.
         judge: Says whether a set of them may be asked.
         may_move: Whether they may be placed elsewhere instead.
     """
-    search = _Search(ledger, claimant, judge, may_move)
-    room = None
-    for count in range(1, claimant.needs + 1):
-        room = _try(search, count, []) or _with_more(search, count, pieces())
-        if room is None:
-            return None
-        search.chosen = [*room.taken, *(piece for piece, _ in room.moved)]
-    return room
+    search = _Search(ledger, claimant, pieces, judge, may_move)
+    mark, count = ledger.mark(), claimant.needs
+    try:
+        if all(_place_one(search) or _ask_for_one(search) for _ in range(count)):
+            return _settled(search, mark, count)
+        return None
+    finally:
+        ledger.roll_back(mark)
 
 
-def _with_more(search: _Search, count: int, pieces: Iterable[Piece]) -> Room | None:
-    """Ask one more after the other; of those asked so far, only whoever is on one host."""
-    asked: list[Piece] = []
-    known = {(id(piece.member), spot) for piece in search.chosen for spot in piece.spots}
-    for piece in pieces:
-        if any((id(piece.member), spot) in known for spot in piece.spots):
-            continue
-        asked.append(piece)
+def _place_one(search: _Search) -> bool:
+    spots = _places(search.ledger, search.claimant, 1)
+    search.ledger.grant(search.claimant, spots)
+    return bool(spots)
+
+
+def _ask_for_one(search: _Search) -> bool:
+    """Ask until one more worker fits where those asked on one host go."""
+    accepted = search.ledger.inventory.accepting(search.claimant.view.worker)
+    for piece in search.pieces:
         for host in _hosts(search.ledger, piece):
-            here = [other for other in asked if host in _hosts(search.ledger, other)]
-            if room := _try(search, count, here):
-                return room
-    return None
+            here = search.asked.setdefault(host, [])
+            here.append(piece)
+            if _might_do(search, host, here, accepted) and _try(search, here):
+                return True
+    return False
 
 
 def _hosts(ledger: Ledger, piece: Piece) -> tuple[int, ...]:
-    return tuple(sorted({ledger.inventory.bays[spot.bay].host for spot in piece.spots}))
+    bays = ledger.inventory.bays
+    if len(piece.spots) == 1:
+        return (bays[piece.spots[0].bay].host,)
+    return tuple(sorted({bays[spot.bay].host for spot in piece.spots}))
 
 
-def _try(search: _Search, count: int, more: Sequence[Piece]) -> Room | None:
-    """Whether so many workers fit when those chosen and these go; the books are as before after."""
-    ledger, mark = search.ledger, search.ledger.mark()
-    gone = [*search.chosen, *more]
-    for piece in gone:
+def _might_do(search: _Search, host: int, here: Sequence[Piece], accepted: int) -> bool:
+    """Whether a host could hold a worker if all asked there went: seen without trying."""
+    inventory, shape = search.ledger.inventory, search.claimant.view.worker
+    bays = inventory.bays_of(host)
+    if not any(accepted >> bay & 1 for bay in bays):
+        return False
+    freed = sum(
+        (spot.share or spot.devices.bit_count() * WHOLE)
+        for piece in here
+        for spot in piece.spots
+        if spot.bay in bays
+    )
+    free = sum(
+        bay.whole.bit_count() * WHOLE + sum(bay.parts.values())
+        for bay in map(inventory.bays.__getitem__, bays)
+    )
+    return free + freed >= shape.thousandths
+
+
+def _try(search: _Search, here: list[Piece]) -> bool:
+    """Let these go if one more worker fits then and the judge agrees, sparing who need not."""
+    ledger, mark, before = search.ledger, search.ledger.mark(), list(search.chosen)
+    for piece in here:
         ledger.take(piece.member, piece.spots)
-    room = _placed(search, count, gone)
+    spots = _places(ledger, search.claimant, 1)
+    if spots:
+        spots, gone = _without_the_spared(search, 1, spots, here)
+        ledger.grant(search.claimant, spots)
+        search.chosen = [*before, *gone]
+        if _is_allowed(search, search.chosen):
+            _forget(search, gone)
+            return True
+    search.chosen = before
     ledger.roll_back(mark)
-    # The rule looks at what was held before anybody gave anything back.
-    if room is None or not search.judge(room.taken, [piece for piece, _ in room.moved]):
-        return None
-    return room
+    return False
 
 
-def _placed(search: _Search, count: int, gone: list[Piece]) -> Room | None:
+def _forget(search: _Search, gone: Sequence[Piece]) -> None:
+    chosen = set(map(id, gone))
+    for host, asked in search.asked.items():
+        search.asked[host] = [piece for piece in asked if id(piece) not in chosen]
+
+
+def _is_allowed(search: _Search, gone: Sequence[Piece]) -> bool:
+    moved = _moved(search, gone)
+    taken = [piece for piece in gone if id(piece) not in moved]
+    return search.judge(taken, len(moved))
+
+
+def _settled(search: _Search, mark: int, count: int) -> Room | None:
+    """Place the whole claim anew, spare whoever need not go, and judge what is left."""
     ledger, claimant = search.ledger, search.claimant
+    ledger.roll_back(mark)
+    for piece in search.chosen:
+        ledger.take(piece.member, piece.spots)
     spots = _places(ledger, claimant, count)
-    if not spots:
-        return None
-    spots, gone = _without_the_spared(search, count, spots, gone)
+    spots, gone = _without_the_spared(search, count, spots, search.chosen)
     ledger.grant(claimant, spots)
-    moved = tuple(_moved(search, gone)) if search.may_move else ()
-    went = {id(piece) for piece, _ in moved}
-    return Room(tuple(piece for piece in gone if id(piece) not in went), moved, spots)
-
-
-def _places(ledger: Ledger, member: Member, count: int) -> tuple[Spot, ...]:
-    """Where so many workers of a claim go now; none if there is no room or it may not."""
-    if stops(ledger, member, count) is not None:
-        return ()
-    return place(ledger, member, count, count)
+    moved = _moved(search, gone)
+    taken = tuple(piece for piece in gone if id(piece) not in moved)
+    if not spots or not search.judge(taken, len(moved)):
+        return None
+    return Room(taken, tuple(moved.values()), spots)
 
 
 def _without_the_spared(
-    search: _Search, count: int, spots: tuple[Spot, ...], gone: list[Piece]
+    search: _Search, count: int, spots: tuple[Spot, ...], gone: Sequence[Piece]
 ) -> tuple[tuple[Spot, ...], list[Piece]]:
     """Leave out whoever need not go after all; the last to be asked is the first to be spared."""
-    ledger, needed = search.ledger, []
+    ledger, needed = search.ledger, list[Piece]()
     for piece in reversed(gone):
         ledger.put_back(piece.member, piece.spots)
         if found := _places(ledger, search.claimant, count):
@@ -145,20 +187,22 @@ def _without_the_spared(
     return spots, needed[::-1]
 
 
-def _moved(search: _Search, gone: Sequence[Piece]) -> Iterator[tuple[Piece, tuple[Spot, ...]]]:
-    """Those who fit elsewhere when the claimant has its room; the last to be asked first."""
-    ledger = search.ledger
+def _moved(search: _Search, gone: Sequence[Piece]) -> dict[int, tuple[Piece, tuple[Spot, ...]]]:
+    """Those who fit elsewhere now, by identity; the last to be asked first. Changes nothing."""
+    if not search.may_move:
+        return {}
+    ledger, mark = search.ledger, search.ledger.mark()
+    found: dict[int, tuple[Piece, tuple[Spot, ...]]] = {}
     for piece in reversed(gone):
-        count = len(piece.spots)
-        if spots := _places(ledger, piece.member, count):
+        if spots := _places(ledger, piece.member, len(piece.spots)):
             ledger.grant(piece.member, spots)
-            yield piece, spots
+            found[id(piece)] = (piece, spots)
+    ledger.roll_back(mark)
+    return found
 
 
-def pieces_of(member: Member) -> Iterator[Piece]:
-    """What a claim can give back, in order: its surplus worker by worker, then all of the rest."""
-    rest = len(member.spots) - member.surplus
-    for spot in reversed(member.spots[rest:]):
-        yield Piece(member, (spot,))
-    if rest:
-        yield Piece(member, tuple(member.spots[:rest]), is_rest=True)
+def _places(ledger: Ledger, member: Member, count: int) -> tuple[Spot, ...]:
+    """Where so many workers of a claim go now; none if there is no room or it may not."""
+    if stops(ledger, member, count) is not None:
+        return ()
+    return place(ledger, member, count, count)

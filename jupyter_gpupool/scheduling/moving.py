@@ -3,34 +3,27 @@
 Nobody loses a worker: each claim that is asked is placed again elsewhere.
 """
 
-from .ledger import Ledger, Member
+from .ledger import Member
 from .making_room import Room, make_room
 from .protected import is_protected
-from .victims import asked_in_turn
+from .victims import Holders, asked_in_turn
 
 
-def move_for(ledger: Ledger, claimant: Member) -> Room | None:
+def move_for(holders: Holders, claimant: Member) -> Room | None:
     """Find which claims have to go elsewhere so that a claimant fits, if any such few do."""
-    if not ledger.rules.may_move or claimant.view.firm or not _fits_in_total(ledger, claimant):
+    ledger = holders.ledger
+    rules, wanted = ledger.rules, claimant.needs * claimant.view.worker.thousandths
+    if not rules.may_move or claimant.view.firm or ledger.inventory.free_thousandths() < wanted:
         return None
-    movable = [m for m in ledger.members.values() if _may_be_moved(ledger, claimant, m)]
-    if not movable:
-        return None
+    pieces = (
+        piece
+        for piece in asked_in_turn(holders, holders.below)
+        if piece.member is not claimant and not is_protected(ledger, piece.member, claimant)
+    )
     return make_room(
         ledger,
         claimant,
-        lambda: asked_in_turn(ledger, movable),
-        lambda taken, moved: not taken and len(moved) <= ledger.rules.most_moved,
+        pieces,
+        lambda taken, moved: not taken and moved <= rules.most_moved,
         may_move=True,
     )
-
-
-def _fits_in_total(ledger: Ledger, claimant: Member) -> bool:
-    free = ledger.inventory.free_thousandths()
-    return free >= claimant.needs * claimant.view.worker.thousandths
-
-
-def _may_be_moved(ledger: Ledger, claimant: Member, member: Member) -> bool:
-    if not member.spots or member is claimant:
-        return False
-    return not is_protected(ledger, member, claimant)

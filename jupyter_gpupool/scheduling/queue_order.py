@@ -5,7 +5,7 @@ Guarantees come first, then priority, then the queue furthest below its share. A
 NVIDIA/KAI-Scheduler's proportion plugin, whose cases this order is held to.
 """
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 from .amounts import NO_LIMIT, Amount
 from .ledger import Ledger
@@ -13,67 +13,44 @@ from .ledger import Ledger
 _NO_SHARE = 1000.0
 """How much heavier a resource weighs of which a queue has no share at all."""
 
+Key: TypeAlias = tuple[bool, bool, int, int, bool, float, float, Amount, int, str]
+"""Where a queue stands among its siblings, smallest first; a plain tuple, for there are thousands.
 
-class Key(NamedTuple):
-    """Where a queue stands among its siblings, smallest first.
-
-    Attributes:
-        over: It holds more than its share of everything.
-        beyond: With what it asks for it would hold more than its guarantee.
-        priority: Of the queue, negated.
-        urgency: Of the next claim, negated.
-        without: It holds, or would hold, something of which it has no share.
-        filled_with: Its dominant part of its share, with what it asks for.
-        filled: The same without.
-        share: What it may have: the weaker first.
-        created: The older first.
-    """
-
-    over: bool
-    beyond: bool
-    priority: int
-    urgency: int
-    without: bool
-    filled_with: float
-    filled: float
-    share: Amount
-    created: int
-    name: str
+In turn: it holds more than its share of everything; with what is asked it would hold more than its
+guarantee; its priority, negated; that of its next claim, negated; it would hold something of which
+it has no share; its dominant part of its share with what is asked, and without; what it may have,
+the weaker first; the older; the name.
+"""
 
 
-def key_of(ledger: Ledger, queue: int, asked: Amount, urgency: int = 0) -> Key:
-    """Where a queue stands if it gets `asked` besides what it holds; negative if it gives.
+def key_of(ledger: Ledger, queue: int, each: Amount, count: int, *, urgency: int = 0) -> Key:
+    """Where a queue stands if it gets something, or after it has given something.
 
     Args:
         ledger: The books.
         queue: Its number.
-        asked: What its next claim asks for.
+        each: What a worker of its next claim counts for.
+        count: How many of them it asks for; -1 if `each` is what it has been asked to give.
         urgency: The priority of that claim.
     """
     held, share = ledger.held[queue], ledger.share[queue]
-    spec, guarantee = ledger.queues[queue], ledger.guarantee[queue]
-    allowed = ledger.allowed[queue]
-    wanted = [mine + more for mine, more in zip(held, asked, strict=True)]
-    return Key(
-        over=all(held[kind] > share[kind] for kind in ledger.counted),
-        beyond=any(
-            mine > mine_for_sure for mine, mine_for_sure in zip(wanted, guarantee, strict=True)
-        ),
-        priority=-spec.priority,
-        urgency=-urgency,
-        without=any(mine > 0 and not fair for mine, fair in zip(wanted, allowed, strict=True)),
-        filled_with=_filled(wanted, allowed, ledger.total),
-        filled=_filled(held, allowed, ledger.total),
-        share=allowed,
-        created=spec.created,
-        name=spec.name,
-    )
+    guarantee, allowed = ledger.guarantee[queue], ledger.allowed[queue]
+    over, beyond, without, filled_with, filled = True, False, False, 0.0, 0.0
+    for kind in ledger.counted:
+        has, may = held[kind], allowed[kind]
+        wanted = has + each[kind] * count
+        over = over and has > share[kind]
+        beyond = beyond or wanted > guarantee[kind]
+        if wanted:
+            without = without or not may
+            filled_with = max(filled_with, _filled(wanted, may, ledger.total[kind]))
+        if has:
+            filled = max(filled, _filled(has, may, ledger.total[kind]))
+    spec = ledger.queues[queue]
+    rank = (-spec.priority, -urgency, without, filled_with, filled, allowed)
+    return (over, beyond, *rank, spec.created, spec.name)
 
 
-def _filled(held: list[int], allowed: Amount, total: Amount) -> float:
-    most = 0.0
-    for mine, fair, whole in zip(held, allowed, total, strict=True):
-        if mine:
-            of = whole if fair >= NO_LIMIT else fair
-            most = max(most, mine / of if of else mine * _NO_SHARE)
-    return most
+def _filled(amount: int, allowed: int, total: int) -> float:
+    of = total if allowed >= NO_LIMIT else allowed
+    return amount / of if of else amount * _NO_SHARE

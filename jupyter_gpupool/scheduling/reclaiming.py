@@ -5,119 +5,131 @@ than its share when it is asked, or more than its guarantee if the claimant stay
 and afterwards the claimant's queue may not be fuller, measured by its share, than one that gave.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from .amounts import NO_LIMIT, Amount
 from .ledger import Ledger, Member
-from .making_room import Piece, Room, make_room
+from .making_room import Room, make_room
+from .pieces import Piece
 from .protected import is_protected
-from .victims import asked_in_turn
+from .victims import Holders, asked_in_turn
 
 
-def reclaim_for(ledger: Ledger, claimant: Member) -> Room | None:
+def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
     """Find what other queues have to give back for a claim, if they have to."""
-    if not may_claim(ledger, claimant):
+    ledger = holders.ledger
+    asking = Asking(holders, claimant, claimant.needs)
+    if not asking.is_entitled() or not asking.somebody_owes():
         return None
-    givers = [m for m in ledger.members.values() if _may_be_asked(ledger, claimant, m)]
-    if not givers:
-        return None
+    pieces = (
+        piece
+        for piece in asked_in_turn(holders, asking.below)
+        if not is_protected(ledger, piece.member, claimant)
+    )
     return make_room(
         ledger,
         claimant,
-        lambda: asked_in_turn(ledger, givers),
-        lambda taken, _: may_take(ledger, claimant, taken),
+        pieces,
+        # Those that are only moved lose nothing.
+        lambda taken, _: asking.may_take(taken),
         may_move=ledger.rules.may_move,
     )
 
 
-def may_claim(ledger: Ledger, claimant: Member) -> bool:
-    """Whether a claim stays inside its queue's share, and inside its guarantee if it is firm."""
-    queue, count = claimant.leaf, claimant.needs
-    wanted = _with(ledger.held[queue], claimant.each, count)
-    if not _within(wanted, ledger.share[queue]):
-        return False
-    if not claimant.view.firm or ledger.is_user[queue]:
-        return True
-    return _within(_with(ledger.firm[queue], claimant.each, count), ledger.guarantee[queue])
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One claim that asks for `count` workers, judged by what was held before anybody gave."""
 
+    holders: Holders
+    claimant: Member
+    count: int
 
-def may_take(ledger: Ledger, claimant: Member, taken: Sequence[Piece]) -> bool:
-    """Whether these pieces may be taken for a claim, judged on what was held before."""
-    left: dict[int, list[int]] = {}
-    for piece in taken:
-        mine, theirs = _sides(claimant.path, piece.member.path)
-        holds = left.get(theirs, ledger.held[theirs])
-        if not _owes(ledger, claimant, mine, theirs, holds):
+    @property
+    def ledger(self) -> Ledger:
+        """The books."""
+        return self.holders.ledger
+
+    def is_entitled(self) -> bool:
+        """Whether it stays inside its queue's share, and inside its guarantee if it is firm."""
+        ledger, queue = self.ledger, self.claimant.leaf
+        if ledger.over_guarantee(self.claimant, self.count) is not None:
             return False
-        for queue in piece.member.path:
-            rest = left.setdefault(queue, list(ledger.held[queue]))
-            for kind, amount in enumerate(piece.member.each):
-                rest[kind] -= amount * len(piece.spots)
-    return _stays_below(ledger, claimant, left) and _stays_guaranteed(ledger, claimant)
+        return _within(self._wanted(queue), ledger.share[queue])
 
+    def somebody_owes(self) -> bool:
+        """Whether any other queue has to give, or might be moved."""
+        return any(True for _ in self.below(-1))
 
-def _owes(ledger: Ledger, claimant: Member, mine: int, theirs: int, holds: Sequence[int]) -> bool:
-    """Whether a queue holds more than it may keep from the claimant's side of the tree."""
-    if not _within(holds, ledger.allowed[theirs]):
-        return True
-    wanted = _with(ledger.held[mine], claimant.each, claimant.needs)
-    is_for_sure = _within(wanted, ledger.guarantee[mine])
-    return is_for_sure and not _within(holds, ledger.guarantee[theirs])
+    def below(self, queue: int) -> Iterator[int]:
+        """The children of a queue that may be asked: below its own path, those that owe."""
+        holders, path = self.holders, self.claimant.path
+        on_path = queue < 0 or queue in path
+        for child in self.ledger.children[queue]:
+            if child not in holders.queues or child == self.claimant.leaf:
+                continue
+            if not on_path:
+                yield child
+            elif child in path:
+                if any(True for _ in self.below(child)):
+                    yield child
+            elif self.ledger.rules.may_move or self._owes(child, holders.held[child]):
+                yield child
 
-
-def _stays_below(ledger: Ledger, claimant: Member, left: dict[int, list[int]]) -> bool:
-    """Whether the claimant's queues end no fuller than any sibling that gave."""
-    for queue in claimant.path:
-        after = _with(left.get(queue, ledger.held[queue]), claimant.each, claimant.needs)
-        for other, rest in left.items():
-            is_sibling = ledger.parent[other] == ledger.parent[queue] and other != queue
-            if is_sibling and not _is_fuller(ledger, other, rest, queue, after):
+    def may_take(self, taken: Sequence[Piece]) -> bool:
+        """Whether these pieces may be taken."""
+        left: dict[int, list[int]] = {}
+        for piece in taken:
+            theirs = self._their_side(piece.member)
+            if not self._owes(theirs, left.get(theirs, self.holders.held[theirs])):
                 return False
-    return True
+            for queue in piece.member.path:
+                rest = left.setdefault(queue, list(self.holders.held[queue]))
+                for kind, amount in enumerate(piece.member.each):
+                    rest[kind] -= amount * len(piece.spots)
+        return self._stays_below(left)
 
+    def _their_side(self, member: Member) -> int:
+        """The child of the common ancestor on whose side a claim stands."""
+        path = self.claimant.path
+        return next(q for q in member.path if self.ledger.parent[q] in (-1, *path))
 
-def _is_fuller(
-    ledger: Ledger, other: int, rest: Sequence[int], queue: int, after: Sequence[int]
-) -> bool:
-    for kind, (mine, theirs) in enumerate(zip(after, rest, strict=True)):
-        fair, their_fair = ledger.share[queue][kind], ledger.share[other][kind]
-        if not mine or not their_fair or fair >= NO_LIMIT:
-            continue
-        # As products, for a quotient of whole numbers is not exact.
-        if mine > fair and mine * their_fair >= theirs * fair:
-            return False
-    return True
+    def _owes(self, theirs: int, holds: Sequence[int]) -> bool:
+        """Whether a queue holds more than it may keep from the claimant's side of the tree."""
+        ledger = self.ledger
+        if not _within(holds, ledger.allowed[theirs]):
+            return True
+        parent = ledger.parent[theirs]
+        mine = next(queue for queue in self.claimant.path if ledger.parent[queue] == parent)
+        is_for_sure = _within(self._wanted(mine), ledger.guarantee[mine])
+        return is_for_sure and not _within(holds, ledger.guarantee[theirs])
 
+    def _stays_below(self, left: dict[int, list[int]]) -> bool:
+        """Whether the claimant's queues end no fuller than any sibling that gave."""
+        ledger = self.ledger
+        for queue in self.claimant.path:
+            after = self._wanted(queue, left.get(queue))
+            for other, rest in left.items():
+                is_sibling = ledger.parent[other] == ledger.parent[queue] and other != queue
+                if is_sibling and not self._is_fuller(other, rest, queue, after):
+                    return False
+        return True
 
-def _stays_guaranteed(ledger: Ledger, claimant: Member) -> bool:
-    return ledger.over_guarantee(claimant, claimant.needs) is None
+    def _is_fuller(self, other: int, rest: Sequence[int], queue: int, after: Sequence[int]) -> bool:
+        share, their_share = self.ledger.share[queue], self.ledger.share[other]
+        for kind, (mine, theirs) in enumerate(zip(after, rest, strict=True)):
+            fair, their_fair = share[kind], their_share[kind]
+            if not mine or not their_fair or fair >= NO_LIMIT:
+                continue
+            # As products, for a quotient of whole numbers is not exact.
+            if mine > fair and mine * their_fair >= theirs * fair:
+                return False
+        return True
 
-
-def _may_be_asked(ledger: Ledger, claimant: Member, member: Member) -> bool:
-    if not member.spots or member.leaf == claimant.leaf or member.view.firm:
-        return False
-    mine, theirs = _sides(claimant.path, member.path)
-    owes = _owes(ledger, claimant, mine, theirs, ledger.held[theirs])
-    if not owes and not ledger.rules.may_move:
-        return False
-    return not is_protected(ledger, member, claimant)
-
-
-def _sides(mine: Iterable[int], theirs: Iterable[int]) -> tuple[int, int]:
-    """The two children of the common ancestor on whose sides two queues stand."""
-    pair = (-1, -1)
-    for pair in _down(tuple(mine), tuple(theirs)):
-        if pair[0] != pair[1]:
-            break
-    return pair
-
-
-def _down(mine: tuple[int, ...], theirs: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    return zip(reversed(mine), reversed(theirs), strict=False)
-
-
-def _with(held: Sequence[int], each: Amount, count: int) -> list[int]:
-    return [mine + amount * count for mine, amount in zip(held, each, strict=True)]
+    def _wanted(self, queue: int, held: Sequence[int] | None = None) -> Amount:
+        held = self.holders.held[queue] if held is None else held
+        each = self.claimant.each
+        return tuple(mine + more * self.count for mine, more in zip(held, each, strict=True))
 
 
 def _within(amounts: Sequence[int], bound: Sequence[int]) -> bool:

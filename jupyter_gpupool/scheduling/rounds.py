@@ -14,13 +14,15 @@ from .bounds import Hindrance
 from .decisions import Decisions, Grant, Move, Promise, Waiting
 from .granting import grant_from_free
 from .ledger import Ledger, Member, Turn
-from .making_room import Piece, Room
+from .making_room import Room
 from .moving import move_for
 from .outranking import outrank_for
+from .pieces import Piece
 from .pool_view import PoolView
 from .reasons import freeing, reasons
 from .reclaiming import reclaim_for
 from .tree_shares import divide_tree
+from .victims import Holders
 from .waiting_line import Line
 from .wording import grant_of, move_of, promise_of, take_of
 
@@ -35,7 +37,7 @@ class Steps(Flag):
     ALL = GRANT | MOVE | RECLAIM | OUTRANK
 
 
-Search = Callable[[Ledger, Member], Room | None]
+Search = Callable[[Holders, Member], Room | None]
 _SEARCHES: Sequence[tuple[Steps, Search]] = (
     (Steps.MOVE, move_for),
     (Steps.RECLAIM, reclaim_for),
@@ -78,9 +80,10 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
         granting = grant_from_free(ledger, waiting)
         made.grants += granting.grants
         made.hindered += granting.hindered
+    holders = Holders(ledger)
     for step, search in _SEARCHES:
         if step in steps:
-            _make_room_for_each(ledger, waiting, search, made)
+            _make_room_for_each(holders, waiting, search, made)
     return Decisions(
         grants=tuple(made.grants),
         takes=tuple(take_of(ledger, given) for given in made.given.values()),
@@ -99,21 +102,32 @@ def _keep_promises(ledger: Ledger, made: _Made) -> None:
 
 
 def _make_room_for_each(
-    ledger: Ledger, waiting: Sequence[Member], search: Search, made: _Made
+    holders: Holders, waiting: Sequence[Member], search: Search, made: _Made
 ) -> None:
     """Look for room for each who still lacks something, in the order of the line."""
+    ledger = holders.ledger
     line = Line(ledger, [m for m in waiting if m.needs and m.turn is not Turn.GAVE])
-    while (claimant := line.pop()) is not None:
-        # It may have been asked to give since the line was made.
-        room = search(ledger, claimant) if claimant.turn is not Turn.GAVE else None
-        if room is not None:
-            _enter(ledger, claimant, room, made)
-            line.changed(claimant.leaf)
+    while (leaf := line.leaf()) is not None:
+        while (claimant := line.first(leaf)) is not None:
+            line.leave(leaf)
+            # It may have been asked to give since the line was made.
+            room = search(holders, claimant) if claimant.turn is not Turn.GAVE else None
+            if room is not None:
+                _enter(ledger, claimant, room, made)
+                for member in (claimant, *(piece.member for piece in _gone(room))):
+                    holders.changed(member)
+                break
+        line.refresh(leaf)
+
+
+def _gone(room: Room) -> Iterator[Piece]:
+    yield from room.taken
+    yield from (piece for piece, _ in room.moved)
 
 
 def _enter(ledger: Ledger, claimant: Member, room: Room, made: _Made) -> None:
     """Enter in the books who gives back, who moves, and what the claimant is promised."""
-    for piece in (*room.taken, *(piece for piece, _ in room.moved)):
+    for piece in _gone(room):
         ledger.take(piece.member, piece.spots)
         piece.member.turn = Turn.GAVE
     for piece in room.taken:

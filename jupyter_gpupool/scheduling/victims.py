@@ -1,95 +1,93 @@
 """Who is asked first to give back: the queue furthest over its share, and in it the youngest.
 
-Within a queue: idle before busy, lower priority first, those above their minimum, the youngest. The
-queues are compared by the same key as for service, the other way round, with all that was asked
-before taken off.
+Queues are compared by the same key as for service, the other way round, with all that was asked
+before taken off. What the books say of each queue is worked out once and kept until it changes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
 from .ledger import Ledger, Member
-from .making_room import Piece, pieces_of
+from .pieces import Piece, asked_first, pieces_of
 from .queue_order import Key, key_of
 
+Children = Callable[[int], Iterable[int]]
+"""The queues below one that may be asked, -1 being above all."""
 
-def asked_in_turn(ledger: Ledger, members: Iterable[Member]) -> Iterator[Piece]:
-    """Give the pieces of these claims in the order in which they are asked."""
-    waiting: dict[int, list[Piece]] = {}
-    for member in members:
-        waiting.setdefault(member.leaf, []).extend(pieces_of(member))
-    for pieces in waiting.values():
-        # From the end: whoever is asked first comes last.
-        pieces.sort(key=_rank, reverse=True)
-    off = [[0] * len(ledger.kinds) for _ in ledger.names]
-    children = _tree(ledger, waiting)
-    while -1 in children:
+
+class Holders:
+    """The claims that hold something, by queue, for all searches of one pass.
+
+    Attributes:
+        members: Those that may be taken at all, by the number of their queue.
+        held: What each queue holds before the search that is going on.
+        queues: Those in which, or below which, anything may be taken.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.members: dict[int, list[Member]] = {}
+        for member in ledger.members.values():
+            if member.spots and not member.view.firm:
+                self.members.setdefault(member.leaf, []).append(member)
+        self.held = [tuple(held) for held in ledger.held]
+        self.queues = {q for leaf in self.members for q in ledger.path_of(leaf)}
+        self._pieces: dict[int, list[Piece]] = {}
+        self._keys: dict[int, Key] = {}
+
+    def pieces(self, leaf: int) -> list[Piece]:
+        """What the claims of a queue can give, whoever is asked first first."""
+        found = self._pieces.get(leaf)
+        if found is None:
+            members = self.members.get(leaf, ())
+            given = (piece for member in members for piece in pieces_of(member))
+            found = self._pieces[leaf] = sorted(given, key=asked_first)
+        return found
+
+    def key(self, queue: int) -> Key:
+        """Where a queue stands by what it holds."""
+        found = self._keys.get(queue)
+        if found is None:
+            found = self._keys[queue] = key_of(self.ledger, queue, self.held[queue], 0)
+        return found
+
+    def changed(self, member: Member) -> None:
+        """Forget what was worked out of a claim's queues."""
+        self._pieces.pop(member.leaf, None)
+        for queue in member.path:
+            self._keys.pop(queue, None)
+            self.held[queue] = tuple(self.ledger.held[queue])
+
+    def below(self, queue: int) -> Iterator[int]:
+        """All queues below one in which anything is held."""
+        return (child for child in self.ledger.children[queue] if child in self.queues)
+
+
+def asked_in_turn(holders: Holders, below: Children) -> Iterator[Piece]:
+    """Give the pieces of all queues that may be asked, in the order in which they are asked."""
+    ledger, off = holders.ledger, dict[int, list[int]]()
+    given: dict[int, int] = {}
+    spent: set[int] = set()
+
+    def standing(queue: int) -> Key:
+        less = off.get(queue)
+        return key_of(ledger, queue, tuple(less), -1) if less else holders.key(queue)
+
+    while -1 not in spent:
         queue = -1
-        while queue not in waiting:
-            queue = max(children[queue], key=_standing(ledger, waiting, children, off))
-        piece = waiting[queue].pop()
-        if not waiting[queue]:
-            _prune(ledger, waiting, children, queue)
-        for above in piece.member.path:
-            for kind, amount in enumerate(piece.member.each):
-                off[above][kind] -= amount * len(piece.spots)
-        yield piece
-
-
-def _rank(piece: Piece) -> tuple[bool, int, bool, float, str, int]:
-    view = piece.member.view
-    started = view.started_s if view.started_s is not None else view.since_s
-    spared = len(piece.member.spots) - piece.member.spots.index(piece.spots[0])
-    return (not view.idle, view.priority, piece.is_rest, -started, view.id, spared)
-
-
-def _tree(ledger: Ledger, leaves: Iterable[int]) -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for leaf in sorted(leaves):
-        queue = leaf
-        while queue >= 0:
-            siblings = children.setdefault(ledger.parent[queue], [])
-            if queue in siblings:
+        while queue not in holders.members:
+            open_below = [child for child in below(queue) if child not in spent]
+            if not open_below:
                 break
-            siblings.append(queue)
-            queue = ledger.parent[queue]
-    return children
-
-
-def _standing(
-    ledger: Ledger,
-    waiting: dict[int, list[Piece]],
-    children: dict[int, list[int]],
-    off: list[list[int]],
-) -> Callable[[int], Key]:
-    def key(queue: int) -> Key:
-        piece = _next(ledger, waiting, children, off, queue)
-        given = (amount * len(piece.spots) for amount in piece.member.each)
-        asked = tuple(less - more for less, more in zip(off[queue], given, strict=True))
-        return key_of(ledger, queue, asked)
-
-    return key
-
-
-def _next(
-    ledger: Ledger,
-    waiting: dict[int, list[Piece]],
-    children: dict[int, list[int]],
-    off: list[list[int]],
-    queue: int,
-) -> Piece:
-    while queue not in waiting:
-        key = _standing(ledger, waiting, children, off)
-        queue = children[queue][0] if len(children[queue]) == 1 else max(children[queue], key=key)
-    return waiting[queue][-1]
-
-
-def _prune(
-    ledger: Ledger, waiting: dict[int, list[Piece]], children: dict[int, list[int]], queue: int
-) -> None:
-    del waiting[queue]
-    while queue >= 0 and queue not in children:
-        parent = ledger.parent[queue]
-        children[parent].remove(queue)
-        if not children[parent]:
-            del children[parent]
-        queue = parent
+            queue = max(open_below, key=standing)
+        pieces = holders.pieces(queue) if queue in holders.members else []
+        at = given.get(queue, 0)
+        if at >= len(pieces):
+            spent.add(queue)
+            continue
+        given[queue] = at + 1
+        piece = pieces[at]
+        for above in piece.member.path:
+            less = off.setdefault(above, [0] * len(ledger.kinds))
+            for kind, amount in enumerate(piece.member.each):
+                less[kind] += amount * len(piece.spots)
+        yield piece

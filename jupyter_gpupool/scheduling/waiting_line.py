@@ -10,54 +10,77 @@ from heapq import heapify, heappop, heappush
 from .ledger import Ledger, Member
 from .queue_order import Key, key_of
 
+Standing = tuple[int, int, float, float, str]
 
-def claim_order(member: Member) -> tuple[int, int, float, float, str]:
+
+def claim_order(member: Member) -> Standing:
     """Who is served first within a queue: priority, below minimum, deadline, age."""
-    view = member.view
-    state = 0 if member.has < view.minimum else 1 if member.has == view.minimum else 2
+    view, has = member.view, member.has
+    state = 0 if has < view.minimum else 1 if has == view.minimum else 2
     deadline = view.deadline_s if view.deadline_s is not None else float("inf")
     return (-view.priority, state, deadline, view.since_s, view.id)
 
 
 class Line:
-    """The claims that wait, down the tree of queues. Claims come out in the order of service."""
+    """The claims that wait. `leaf` says whose turn it is, `first` which of its claims."""
 
     def __init__(self, ledger: Ledger, members: Iterable[Member]) -> None:
         self._ledger = ledger
-        self._waiting: dict[int, list[tuple[tuple[int, int, float, float, str], Member]]] = {}
-        self._children: dict[int, list[tuple[Key, int, int]]] = {-1: []}
-        self._version: dict[int, int] = {}
+        self._waiting: dict[int, list[tuple[Standing, Member]]] = {}
+        self._below: dict[int, list[tuple[Key, int, int]]] = {-1: []}
+        self._version = [0] * len(ledger.names)
         for member in members:
-            waiting = self._waiting.setdefault(member.leaf, [])
-            waiting.append((claim_order(member), member))
-        for leaf, waiting in self._waiting.items():
+            self._waiting.setdefault(member.leaf, []).append((claim_order(member), member))
+        for waiting in self._waiting.values():
             heapify(waiting)
-            self._refresh(leaf)
+        self._enter_all()
 
-    def pop(self) -> Member | None:
-        """Take the next claim out, or None if nobody waits any more."""
+    def _enter_all(self) -> None:
+        # From below, so that each queue is entered once, by the first claim below it.
+        queues = {queue for leaf in self._waiting for queue in self._ledger.path_of(leaf)}
+        for queue in sorted(queues, reverse=True):
+            self._enter(queue)
+
+    def leaf(self) -> int | None:
+        """The queue whose turn it is, or None if nobody waits any more."""
         queue = -1
         while queue not in self._waiting:
-            child = self._first(queue)
+            child = self._first_below(queue)
             if child is None:
                 return None
             queue = child
-        member = heappop(self._waiting[queue])[1]
-        self._refresh(queue)
-        return member
+        return queue
+
+    def first(self, leaf: int) -> Member | None:
+        """The claim of a queue whose turn it is, if any waits there."""
+        waiting = self._waiting[leaf]
+        return waiting[0][1] if waiting else None
+
+    def leave(self, leaf: int) -> None:
+        """Take the first claim of a queue out; `refresh` follows when all is done there."""
+        heappop(self._waiting[leaf])
 
     def push(self, member: Member) -> None:
-        """Let a claim wait again, after the books have changed."""
-        waiting = self._waiting.setdefault(member.leaf, [])
-        heappush(waiting, (claim_order(member), member))
-        self._refresh(member.leaf)
+        """Let a claim wait again; `refresh` follows."""
+        heappush(self._waiting[member.leaf], (claim_order(member), member))
 
-    def changed(self, leaf: int) -> None:
-        """What a queue holds has changed."""
-        self._refresh(leaf)
+    def refresh(self, queue: int) -> None:
+        """Enter a queue, and those above it, anew among their siblings."""
+        while queue >= 0:
+            self._enter(queue)
+            queue = self._ledger.parent[queue]
 
-    def _first(self, queue: int) -> int | None:
-        heap = self._children.get(queue, [])
+    def _enter(self, queue: int) -> None:
+        self._version[queue] += 1
+        head = self._head(queue)
+        if head is None:
+            return
+        key = key_of(self._ledger, queue, head.each, head.needs, urgency=head.view.priority)
+        parent = self._ledger.parent[queue]
+        heappush(self._below.setdefault(parent, []), (key, self._version[queue], queue))
+
+    def _first_below(self, queue: int) -> int | None:
+        heap = self._below.get(queue, ())
         while heap:
             _, version, child = heap[0]
             if self._version[child] == version:
@@ -65,24 +88,10 @@ class Line:
             heappop(heap)
         return None
 
-    def _refresh(self, queue: int) -> None:
-        """Enter a queue, and those above it, anew among their siblings."""
-        while queue >= 0:
-            self._version[queue] = version = self._version.get(queue, 0) + 1
-            parent = self._ledger.parent[queue]
-            head = self._head(queue)
-            if head is not None:
-                count = head.needs
-                asked = tuple(amount * count for amount in head.each)
-                entry = (key_of(self._ledger, queue, asked, head.view.priority), version, queue)
-                heappush(self._children.setdefault(parent, []), entry)
-            queue = parent
-
     def _head(self, queue: int) -> Member | None:
         while queue not in self._waiting:
-            child = self._first(queue)
+            child = self._first_below(queue)
             if child is None:
                 return None
             queue = child
-        waiting = self._waiting[queue]
-        return waiting[0][1] if waiting else None
+        return self.first(queue)

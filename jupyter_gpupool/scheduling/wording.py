@@ -7,7 +7,7 @@ from jupyter_gpupool.pool.units import plural
 from .decisions import Grant, Move, Promise, Take, TakeHow
 from .inventory import Spot
 from .ledger import Ledger, Member
-from .making_room import Piece
+from .pieces import Piece
 
 
 def grant_of(ledger: Ledger, member: Member, spots: Sequence[Spot]) -> Grant:
