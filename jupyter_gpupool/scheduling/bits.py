@@ -20,3 +20,13 @@ def lowest(number: int) -> int:
     if not number:
         raise ValueError("no bit is set")
     return (number & -number).bit_length() - 1
+
+
+def first(number: int, count: int) -> int:
+    """The lowest `count` of the bits that are set, or all of them if there are fewer."""
+    chosen = 0
+    for _ in range(count):
+        lowest_bit = number & -number
+        chosen |= lowest_bit
+        number ^= lowest_bit
+    return chosen

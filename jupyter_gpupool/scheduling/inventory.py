@@ -1,19 +1,22 @@
-"""What is free, host by host, and where workers of a shape would go.
+"""What is free, host by host: the books of devices, cores and memory.
 
-Hosts are bits of whole numbers, one number for each count of free devices: asking which hosts have
-exactly three free devices of a fitting kind is one `and`, at ten thousand devices as at ten. A
-*bay* is the devices of one kind on one host.
+Bays are bits of whole numbers, one number for each count of free devices: asking which bays have
+exactly three free devices of a fitting kind is one `and`, at ten thousand devices as at ten.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from jupyter_gpupool.pool.ids import DeviceUuid, HostId
+from jupyter_gpupool.pool.ids import HostId
 
+from .bays import Bay, by_kind, leasable
 from .bits import bits, lowest
-from .shape import WHOLE, DeviceView, HeldWorker, HostShape, WorkerShape
-from .topology import nearest
+from .fragmentation import BayState, HostState, measured_by
+from .layout import Layout, lay_out
+from .scores import Scores
+from .shape import WHOLE, HeldWorker, HostShape, WorkerShape
+from .topology import Groups, groups_of, nearest_in
+from .workload import TYPICAL, Workload
 
 UNCOUNTED = 1 << 62
 """Cores and memory of a host that says nothing of them."""
@@ -31,74 +34,99 @@ class Spot(NamedTuple):
     share: int = 0
 
 
-@dataclass(slots=True)
-class Bay:
-    """The devices of one kind on one host.
+class Inventory:
+    """Free devices, cores and memory of all hosts. Changed by `take` and `give`, its inverse.
 
     Attributes:
-        host: Its number.
-        whole: Bits of devices that may be leased and that nobody holds.
-        held: Bits of devices that somebody holds wholly.
-        parts: Free thousandths of each device that is held in part, by its number.
-        sharers: Who holds parts of it, by its number.
+        layout: What stays while leases come and go.
+        cpu: Thousandths of cores that are free on each host.
+        memory: Bytes that are free on each host.
+        by_free: Bits of the bays that have exactly so many devices wholly free.
+        with_parts: Bits of the bays with a device that is held in part.
+        shared_by: Bits of the bays with such a device, by who shares it.
     """
 
-    host: int
-    devices: tuple[DeviceView, ...]
-    whole: int = 0
-    held: int = 0
-    parts: dict[int, int] = field(default_factory=dict)
-    sharers: dict[int, str] = field(default_factory=dict)
-
-
-class Inventory:
-    """Free devices, cores and memory of all hosts. Changed by `take` and `give`, its inverse."""
-
     def __init__(self, hosts: Iterable[HostShape]) -> None:
-        self.hosts: tuple[HostShape, ...] = tuple(sorted(hosts, key=lambda host: host.id))
-        self.bays: list[Bay] = []
+        self.layout: Layout
+        self.bays: list[Bay]
+        self.layout, self.bays = lay_out(hosts)
         self.cpu = [host.cpu or UNCOUNTED for host in self.hosts]
         self.memory = [host.memory_bytes or UNCOUNTED for host in self.hosts]
         self.by_free: list[int] = [0]
-        """Bits of bays that have exactly so many devices wholly free."""
         self.with_parts = 0
-        """Bits of bays with a device that is held in part."""
-        self._where: dict[DeviceUuid, tuple[int, int]] = {}
-        self._bays_of: list[list[int]] = []
-        self._host_numbers = {host.id: number for number, host in enumerate(self.hosts)}
-        self._accepting: dict[WorkerShape, int] = {}
-        self._racks: dict[str, int] = {}
-        for number, host in enumerate(self.hosts):
-            self._bays_of.append(list(self._add_bays(number, host)))
-            here = sum(1 << bay for bay in self._bays_of[number])
-            self._racks[host.rack] = self._racks.get(host.rack, 0) | here
+        self.shared_by: dict[str, int] = {}
+        self._workload: Callable[[], Workload] = lambda: TYPICAL
+        self._scores: Scores | None = None
+        for number, bay in enumerate(self.bays):
+            self._count(number, bay.whole.bit_count())
 
-    def _add_bays(self, number: int, host: HostShape) -> Iterator[int]:
-        kinds: dict[tuple[str, int], list[DeviceView]] = {}
-        for device in host.devices:
-            kinds.setdefault((device.model, device.memory_bytes), []).append(device)
-        for devices in kinds.values() or [[]]:
-            bay = Bay(host=number, devices=tuple(devices))
-            for position, device in enumerate(devices):
-                # Should two hosts ever name the same device, only one of them may have it.
-                if device.uuid not in self._where:
-                    self._where[device.uuid] = (len(self.bays), position)
-                    bay.whole |= device.may_be_leased << position
-            self.bays.append(bay)
-            self._count(len(self.bays) - 1, bay.whole.bit_count())
-            yield len(self.bays) - 1
+    @property
+    def hosts(self) -> tuple[HostShape, ...]:
+        """All hosts, in the order of their ids."""
+        return self.layout.hosts
+
+    # Copies, and changes from outside the books
+
+    def copy(self) -> "Inventory":
+        """Give books that change apart from these; a fiftieth of the work of making them anew."""
+        other = object.__new__(Inventory)
+        other.__dict__ |= self.__dict__
+        other.bays = [bay.copy() for bay in self.bays]
+        other.cpu, other.memory = list(self.cpu), list(self.memory)
+        other.by_free, other.shared_by = list(self.by_free), dict(self.shared_by)
+        if self._scores is not None:
+            other._scores = self._scores.copy(other._state_of)
+        return other
+
+    def replace(self, host: HostShape) -> bool:
+        """Let a host be as it is seen now, with what is held there.
+
+        Returns:
+            False if it is new or its devices are others: the books have to be made anew then.
+        """
+        layout, number = self.layout.with_host(host), self.host_number(host.id)
+        if layout is None or number is None:
+            return False
+        before = self.hosts[number]
+        self.cpu[number] += (host.cpu or UNCOUNTED) - (before.cpu or UNCOUNTED)
+        self.memory[number] += (host.memory_bytes or UNCOUNTED) - (before.memory_bytes or UNCOUNTED)
+        if layout.kinds != self.layout.kinds:
+            self._scores = None
+        self.layout = layout
+        for bay, devices in zip(self.bays_of(number), by_kind(host.devices), strict=True):
+            self.bays[bay].kind = layout.kind_number(bay)
+            self.bays[bay].devices = devices
+            self._free(bay, (1 << len(devices)) - 1)
+        self._touch(number)
+        return True
+
+    def expect(self, workload: Callable[[], Workload]) -> None:
+        """Measure from now on by this workload what is worth keeping free; asked when needed."""
+        self._workload, self._scores = workload, None
+
+    @property
+    def scores(self) -> Scores:
+        """Which bays cost a worker least, by what is free now."""
+        if self._scores is None:
+            measure = measured_by(self._workload(), tuple(self.layout.kinds))
+            self._scores = Scores(measure, self.layout.bays_of, self._state_of)
+        return self._scores
+
+    def _state_of(self, host: int) -> HostState:
+        # A host that counts no cores has the same none, however much is held there.
+        cpu = self.cpu[host] if self.hosts[host].cpu else UNCOUNTED
+        memory = self.memory[host] if self.hosts[host].memory_bytes else UNCOUNTED
+        return HostState(cpu, memory, tuple(_state(self.bays[bay]) for bay in self.bays_of(host)))
+
+    def _touch(self, host: int) -> None:
+        if self._scores is not None:
+            self._scores.touch(host)
 
     # What fits where
 
     def accepting(self, shape: WorkerShape) -> int:
         """Bits of the bays whose devices and host a shape accepts, free or not."""
-        found = self._accepting.get(shape)
-        if found is None:
-            found = 0
-            for number, bay in enumerate(self.bays):
-                found |= _accepts(shape, self.hosts[bay.host], bay) << number
-            self._accepting[shape] = found
-        return found
+        return self.layout.accepting(shape)
 
     def room(self, number: int, shape: WorkerShape) -> int:
         """How many workers of a shape fit in a bay now, parts of devices left aside."""
@@ -110,19 +138,6 @@ class Inventory:
             most = min(most, self.memory[bay.host] // shape.memory_bytes)
         return most
 
-    def devices_in(self, number: int, shape: WorkerShape) -> int:
-        """How many workers of a shape would fit in a bay if it were empty."""
-        bay, host = self.bays[number], self.hosts[self.bays[number].host]
-        count = sum(device.may_be_leased for device in bay.devices)
-        most = count // shape.devices if shape.devices else UNCOUNTED
-        if shape.share:
-            most = count * (WHOLE // shape.share)
-        if shape.cpu and host.cpu:
-            most = min(most, host.cpu // shape.cpu)
-        if shape.memory_bytes and host.memory_bytes:
-            most = min(most, host.memory_bytes // shape.memory_bytes)
-        return most
-
     # Changing it
 
     def take(self, shape: WorkerShape, spot: Spot, sharer: str = "") -> None:
@@ -132,7 +147,7 @@ class Inventory:
             ValueError: If it is not free: that would lease a device twice.
         """
         bay = self.bays[spot.bay]
-        partly = spot.share and lowest(spot.devices) in bay.parts
+        partly = spot.share and bay.shared & spot.devices
         if not partly and bay.whole & spot.devices != spot.devices:
             raise ValueError(f"{spot} may not be leased")
         if not self.hold(shape, spot, sharer):
@@ -145,18 +160,18 @@ class Inventory:
             if not self._hold_part(spot, sharer):
                 return False
         elif spot.devices:
-            if bay.held & spot.devices or any(p in bay.parts for p in bits(spot.devices)):
+            if (bay.held | bay.shared) & spot.devices:
                 return False
             bay.held |= spot.devices
             self._set_whole(spot.bay, bay.whole & ~spot.devices)
         self.cpu[bay.host] -= shape.cpu
         self.memory[bay.host] -= shape.memory_bytes
+        self._touch(bay.host)
         return True
 
     def is_open(self, spot: Spot) -> bool:
         """Whether nothing outside the books keeps the devices of a spot from being leased."""
-        bay = self.bays[spot.bay]
-        return all(bay.devices[position].may_be_leased for position in bits(spot.devices))
+        return not spot.devices & ~leasable(self.bays[spot.bay].devices)
 
     def give(self, shape: WorkerShape, spot: Spot) -> None:
         """Free what a worker held."""
@@ -165,21 +180,28 @@ class Inventory:
             self._give_part(spot)
         elif spot.devices:
             bay.held &= ~spot.devices
-            self._set_whole(spot.bay, bay.whole | self._leasable(bay, spot.devices))
+            self._free(spot.bay, spot.devices)
         self.cpu[bay.host] += shape.cpu
         self.memory[bay.host] += shape.memory_bytes
+        self._touch(bay.host)
 
     def _hold_part(self, spot: Spot, sharer: str) -> bool:
         bay, position = self.bays[spot.bay], lowest(spot.devices)
         left = bay.parts.get(position, WHOLE)
         if bay.held & spot.devices or left < spot.share:
             return False
-        if position not in bay.parts:
-            bay.sharers[position] = sharer
-            self._set_whole(spot.bay, bay.whole & ~spot.devices)
+        if not bay.shared & spot.devices:
+            self._start_sharing(spot, position, sharer)
         bay.parts[position] = left - spot.share
-        self.with_parts |= 1 << spot.bay
         return True
+
+    def _start_sharing(self, spot: Spot, position: int, sharer: str) -> None:
+        bay, here = self.bays[spot.bay], 1 << spot.bay
+        bay.sharers[position] = sharer
+        bay.shared |= spot.devices
+        self.with_parts |= here
+        self.shared_by[sharer] = self.shared_by.get(sharer, 0) | here
+        self._set_whole(spot.bay, bay.whole & ~spot.devices)
 
     def _give_part(self, spot: Spot) -> None:
         bay, position = self.bays[spot.bay], lowest(spot.devices)
@@ -187,20 +209,30 @@ class Inventory:
         if left < WHOLE:
             bay.parts[position] = left
             return
-        del bay.parts[position], bay.sharers[position]
-        if not bay.parts:
-            self.with_parts &= ~(1 << spot.bay)
-        self._set_whole(spot.bay, bay.whole | self._leasable(bay, spot.devices))
+        del bay.parts[position]
+        self._stop_sharing(spot, bay.sharers.pop(position))
 
-    @staticmethod
-    def _leasable(bay: Bay, devices: int) -> int:
-        return sum(1 << p for p in bits(devices) if bay.devices[p].may_be_leased)
+    def _stop_sharing(self, spot: Spot, sharer: str) -> None:
+        bay, here = self.bays[spot.bay], 1 << spot.bay
+        bay.shared &= ~spot.devices
+        if not bay.shared:
+            self.with_parts &= ~here
+        if sharer not in bay.sharers.values():
+            self.shared_by[sharer] &= ~here
+        self._free(spot.bay, spot.devices)
+
+    def _free(self, number: int, devices: int) -> None:
+        """Let these devices be free as far as nobody holds them and they may be leased."""
+        bay = self.bays[number]
+        unheld = devices & ~bay.held & ~bay.shared & ~bay.doubled
+        self._set_whole(number, bay.whole & ~devices | unheld & leasable(bay.devices))
 
     def _set_whole(self, number: int, whole: int) -> None:
         bay = self.bays[number]
-        self.by_free[bay.whole.bit_count()] ^= 1 << number
-        bay.whole = whole
-        self._count(number, whole.bit_count())
+        if whole != bay.whole:
+            self.by_free[bay.whole.bit_count()] ^= 1 << number
+            bay.whole = whole
+            self._count(number, whole.bit_count())
 
     def _count(self, number: int, free: int) -> None:
         while len(self.by_free) <= free:
@@ -211,12 +243,12 @@ class Inventory:
 
     def spot(self, worker: HeldWorker, shape: WorkerShape) -> Spot | None:
         """Where a held worker is; None if its host or a device of it is no longer there."""
-        host = self._host_numbers.get(worker.host_id)
+        host = self.host_number(worker.host_id)
         if host is None:
             return None
         if not worker.devices:
-            return Spot(self._bays_of[host][0], 0)
-        found = [self._where.get(uuid) for uuid in worker.devices]
+            return Spot(self.bays_of(host)[0], 0)
+        found = [self.layout.where.get(uuid) for uuid in worker.devices]
         places = [place for place in found if place is not None]
         if len(places) < len(found) or len({bay for bay, _ in places}) > 1:
             return None
@@ -236,34 +268,29 @@ class Inventory:
 
     def host_number(self, host_id: HostId) -> int | None:
         """The number of a host that is there."""
-        return self._host_numbers.get(host_id)
+        return self.layout.numbers.get(host_id)
 
     def bays_of(self, host: int) -> Sequence[int]:
         """The numbers of a host's bays."""
-        return self._bays_of[host]
+        return self.layout.bays_of[host]
 
     def neighbours(self, number: int) -> int:
         """Bits of the bays in the rack of a bay, or of its host alone if it names no rack."""
-        host = self.bays[number].host
-        rack = self.hosts[host].rack
-        if not rack:
-            return sum(1 << bay for bay in self._bays_of[host])
-        return self._racks[rack]
+        return self.layout.rack_of(self.bays[number].host)
 
     def choose(self, number: int, count: int) -> int:
         """Bits of so many free devices of a bay that are near each other."""
         bay = self.bays[number]
-        return nearest(bay.devices, bay.whole, count)
+        return nearest_in(self.groups(number), bay.whole, count)
+
+    def groups(self, number: int) -> Groups:
+        """Which devices of a bay are near each other."""
+        bay = self.bays[number]
+        if bay.groups is None:
+            bay.groups = groups_of(bay.devices)
+        return bay.groups
 
 
-def _accepts(shape: WorkerShape, host: HostShape, bay: Bay) -> bool:
-    if not host.takes_more or host.id in shape.avoid or host.id in shape.barred:
-        return False
-    if not shape.labels <= host.labels:
-        return False
-    if not shape.devices and not shape.share:
-        return True
-    if not bay.devices:
-        return False
-    kind = bay.devices[0]
-    return shape.model in kind.model.lower() and kind.memory_bytes >= shape.device_memory_bytes
+def _state(bay: Bay) -> BayState:
+    parts = tuple(sorted(left for left in bay.parts.values() if left)) if bay.parts else ()
+    return BayState(bay.kind, bay.whole.bit_count(), parts)

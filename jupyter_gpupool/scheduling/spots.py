@@ -1,14 +1,21 @@
-"""Where the workers of one claim go: as few hosts as can be, and the smallest gap that fits.
+"""Where the workers of one claim go: fewest hosts, and the least harm to whoever comes next.
 
-Called by every step of a pass. The best fit on one host leaves large hosts whole for large gangs;
-only a claim that fits on no single host is spread, over the emptiest first.
+Called by every step of a pass. Whole devices for which nothing else of the host counts go by best
+fit (`best_fit.py`), all else by least fragmentation (`fragmentation.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from .bits import bits, lowest
+from .best_fit import best_fit, spots_in
+from .bits import bits
 from .inventory import Inventory, Spot
 from .ledger import Ledger, Member
+from .shape import WorkerShape
+from .wish import Wish, wish_of
+
+_Finder: TypeAlias = Callable[[Inventory, Wish, int], Sequence[Spot]]
+"""Finds spots in one bay for one worker, or for more of those that are left."""
 
 
 def place(ledger: Ledger, member: Member, least: int, most: int) -> tuple[Spot, ...]:
@@ -16,107 +23,102 @@ def place(ledger: Ledger, member: Member, least: int, most: int) -> tuple[Spot, 
 
     Changes nothing in the end.
     """
-    shape = member.view.worker
-    if shape.devices and not (shape.cpu or shape.memory_bytes or shape.spread):
-        found = tuple(_whole(ledger.inventory, member, most))
+    inventory, shape = ledger.inventory, member.view.worker
+    wish = wish_of(inventory, member)
+    if shape.spread:
+        found = _gathered(inventory, wish, most, _apart)
+    elif shape.share:
+        found = _gathered(inventory, wish, most, _part)
+    elif shape.cpu or shape.memory_bytes or not shape.devices:
+        found = _gathered(inventory, wish, most, _bundle)
     else:
-        found = _one_by_one(ledger, member, most)
+        found = best_fit(inventory, wish, most)
     return found if len(found) >= max(1, least) else ()
 
 
-def _whole(inventory: Inventory, member: Member, most: int) -> Iterator[Spot]:
-    """Spots of whole devices where nothing else of the host counts."""
-    shape, left = member.view.worker, most
-    each, open_bays = shape.devices, inventory.accepting(shape)
-    near = _near(inventory, member)
-    while left:
-        bay = _best_bay(inventory.by_free, open_bays, near, left * each, each)
-        if bay < 0:
-            return
-        open_bays &= ~(1 << bay)
-        near |= inventory.neighbours(bay)
-        count = min(left, inventory.bays[bay].whole.bit_count() // each)
-        left -= count
-        yield from _spots_in(inventory, bay, count, each)
-
-
-def _best_bay(by_free: list[int], accepted: int, near: int, wanted: int, each: int) -> int:
-    """The bay with the fewest free devices that holds all that is wanted, else the emptiest."""
-    for free in range(wanted, len(by_free)):
-        if found := by_free[free] & accepted:
-            return lowest(found & near or found)
-    for free in range(min(wanted, len(by_free)) - 1, each - 1, -1):
-        if found := by_free[free] & accepted:
-            return lowest(found & near or found)
-    return -1
-
-
-def _spots_in(inventory: Inventory, bay: int, count: int, each: int) -> Iterator[Spot]:
-    chosen = inventory.choose(bay, count * each)
-    positions = list(bits(chosen))
-    for start in range(0, count * each, each):
-        yield Spot(bay, sum(1 << position for position in positions[start : start + each]))
-
-
-def _near(inventory: Inventory, member: Member) -> int:
-    """Bits of the bays that its data, or workers that it has, are near to."""
-    near = 0
-    for host_id in member.view.near:
-        number = inventory.host_number(host_id)
-        if number is not None:
-            near |= sum(1 << bay for bay in inventory.bays_of(number))
-    for spot in member.spots:
-        near |= 1 << spot.bay | inventory.neighbours(spot.bay)
-    return near
-
-
-def _one_by_one(ledger: Ledger, member: Member, most: int) -> tuple[Spot, ...]:
-    """Spots where cores, memory or parts of devices count: each is taken before the next one."""
-    mark, used = ledger.mark(), 0
-    found: list[Spot] = []
-    while len(found) < most:
-        spot = _next(ledger.inventory, member, used)
-        if spot is None:
+def _gathered(inventory: Inventory, wish: Wish, most: int, find: _Finder) -> tuple[Spot, ...]:
+    """Find spots again and again, each time as if those found before were held."""
+    found, taken = list[Spot](), 0
+    while left := most - len(found):
+        for spot in found[taken:]:
+            inventory.take(wish.shape, spot, wish.sharer)
+        taken = len(found)
+        new = find(inventory, wish, left)
+        if not new:
             break
-        ledger.grant(member, (spot,))
-        found.append(spot)
-        used |= 1 << spot.bay
-    ledger.roll_back(mark)
+        found += new
+        wish = wish.with_workers_in(inventory, new[0].bay)
+    for spot in reversed(found[:taken]):
+        inventory.give(wish.shape, spot)
     return tuple(found)
 
 
-def _next(inventory: Inventory, member: Member, used: int) -> Spot | None:
-    shape = member.view.worker
-    accepted = inventory.accepting(shape)
-    if shape.spread and (unused := accepted & ~used):
-        accepted = unused
-    if shape.share:
-        return _part(inventory, member, accepted)
-    near = _near(inventory, member) | used
-    for free in range(shape.devices, len(inventory.by_free)):
-        found = inventory.by_free[free] & accepted
-        for bay in (*bits(found & near), *bits(found & ~near)):
-            if inventory.room(bay, shape) > 0:
-                devices = inventory.choose(bay, shape.devices) if shape.devices else 0
-                return Spot(bay, devices)
+def _bundle(inventory: Inventory, wish: Wish, left: int) -> Sequence[Spot]:
+    """As many workers as fit on one host at once, of whole devices or of none."""
+    might_fit = left * wish.shape.devices < len(inventory.by_free)
+    found = _together(inventory, wish, left) if might_fit else ()
+    if found or left == 1:
+        return found
+    room = inventory.scores.roomiest(wish.among, lambda bay: inventory.room(bay, wish.shape))
+    return _together(inventory, wish, min(left, room)) if room else ()
+
+
+def _together(inventory: Inventory, wish: Wish, count: int) -> Sequence[Spot]:
+    """So many workers on one host: they are as one worker that needs so much more."""
+    found = wish.cheapest(inventory.scores.ranking(_times(wish.shape, count)))
+    return spots_in(inventory, found[1], count, wish.shape.devices) if found else ()
+
+
+def _times(shape: WorkerShape, count: int) -> WorkerShape:
+    return shape._replace(
+        devices=shape.devices * count,
+        cpu=shape.cpu * count,
+        memory_bytes=shape.memory_bytes * count,
+    )
+
+
+def _part(inventory: Inventory, wish: Wish, _: int) -> Sequence[Spot]:
+    """A part of a device: of one that the claim's people share already, if nobody else may.
+
+    What is left of such a device is of no use to others. Where anybody may share it, it is weighed
+    against every other place.
+    """
+    spot = _tightest(inventory, wish) if wish.sharer else None
+    if spot is not None:
+        return (spot,)
+    shared = not wish.sharer
+    found = wish.cheapest(inventory.scores.ranking(wish.shape, shared=shared))
+    if found is None:
+        return ()
+    cost, bay = found
+    devices = inventory.choose(bay, 1) if cost.opens else _with_left(inventory, bay, cost.left)
+    return (Spot(bay, devices, wish.shape.share),)
+
+
+def _tightest(inventory: Inventory, wish: Wish) -> Spot | None:
+    """The device with the smallest part left that is enough, of those that its people share."""
+    shape = wish.shape
+    for tier in wish.tiers():
+        fitting = [
+            (left, number, position)
+            for number in bits(tier & inventory.shared_by.get(wish.sharer, 0))
+            for position, left in inventory.bays[number].parts.items()
+            if left >= shape.share and inventory.bays[number].sharers[position] == wish.sharer
+            if inventory.room(number, shape)
+        ]
+        if fitting:
+            _, number, position = min(fitting)
+            return Spot(number, 1 << position, shape.share)
     return None
 
 
-def _part(inventory: Inventory, member: Member, accepted: int) -> Spot | None:
-    """The device already held in part that fits most tightly, else a whole one on a full host."""
-    shape, best = member.view.worker, None
-    for number in bits(inventory.with_parts & accepted):
-        if inventory.room(number, shape) <= 0:
-            continue
-        bay = inventory.bays[number]
-        for position, left in bay.parts.items():
-            if left >= shape.share and bay.sharers[position] == member.sharer:
-                key = (left, number, position)
-                best = key if best is None or key < best else best
-    if best is not None:
-        return Spot(best[1], 1 << best[2], shape.share)
-    for free in range(1, len(inventory.by_free)):
-        for number in bits(inventory.by_free[free] & accepted):
-            if inventory.room(number, shape) > 0:
-                return Spot(number, inventory.choose(number, 1), shape.share)
-    return None
+def _with_left(inventory: Inventory, bay: int, left: int) -> int:
+    parts = inventory.bays[bay].parts
+    return 1 << min(position for position, free in parts.items() if free == left)
+
+
+def _apart(inventory: Inventory, wish: Wish, _: int) -> Sequence[Spot]:
+    """One worker on a host where the claim has none yet; once there is no such host, anywhere."""
+    find = _part if wish.shape.share else _bundle
+    elsewhere = wish._replace(among=wish.among & ~wish.own, own=0, racks=0)
+    return find(inventory, elsewhere, 1) or find(inventory, wish._replace(own=0, racks=0), 1)
