@@ -1,0 +1,33 @@
+"""Whoever was lent a gap and has overrun it goes when the claim it was kept for needs it.
+
+One of the searches of a pass, as `reclaiming.reclaim_for` is; see `backfill` for who is lent what.
+"""
+
+from .backfill import is_blocked
+from .ledger import Ledger, Member
+from .making_room import Room, make_room
+from .pieces import pieces_of
+
+
+def end_overrun_for(ledger: Ledger, claimant: Member) -> Room | None:
+    """Find who has overrun a gap and goes so that a blocked claim fits; changes nothing."""
+    if not is_blocked(ledger, claimant):
+        return None
+    overrun = [member for member in ledger.members.values() if has_overrun(ledger, member)]
+    if not overrun:
+        return None
+    # Whoever should have gone first goes first.
+    overrun.sort(key=lambda member: (member.view.lent_until_s or 0.0, member.view.id))
+    pieces = (piece for member in overrun for piece in pieces_of(member))
+    return make_room(ledger, claimant, pieces, lambda *_: True, may_move=False)
+
+
+def has_overrun(ledger: Ledger, member: Member) -> bool:
+    """Whether a claim still holds what was lent to it until now at most."""
+    until_s = member.view.lent_until_s
+    return until_s is not None and until_s <= ledger.now_s and bool(member.spots)
+
+
+def overrun_reason(claimant: Member) -> str:
+    """Why a claim that has overrun goes, as its people read it."""
+    return f"It ran longer than expected on devices kept for a claim of {claimant.view.queue}."
