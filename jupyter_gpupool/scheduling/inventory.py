@@ -4,7 +4,7 @@ Bays are bits of whole numbers, one number for each count of free devices: askin
 exactly three free devices of a fitting kind is one `and`, at ten thousand devices as at ten.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import HostId
@@ -55,7 +55,7 @@ class Inventory:
         self.by_free: list[int] = [0]
         self.with_parts = 0
         self.shared_by: dict[str, int] = {}
-        self._workload: Callable[[], Workload] = lambda: TYPICAL
+        self._workload = TYPICAL
         self._scores: Scores | None = None
         for number, bay in enumerate(self.bays):
             self._count(number, bay.whole.bit_count())
@@ -100,15 +100,16 @@ class Inventory:
         self._touch(number)
         return True
 
-    def expect(self, workload: Callable[[], Workload]) -> None:
-        """Measure from now on by this workload what is worth keeping free; asked when needed."""
-        self._workload, self._scores = workload, None
+    def expect(self, workload: Workload) -> None:
+        """Measure from now on by this workload what is worth keeping free."""
+        if workload != self._workload:
+            self._workload, self._scores = workload, None
 
     @property
     def scores(self) -> Scores:
         """Which bays cost a worker least, by what is free now."""
         if self._scores is None:
-            measure = measured_by(self._workload(), tuple(self.layout.kinds))
+            measure = measured_by(self._workload, tuple(self.layout.kinds))
             self._scores = Scores(measure, self.layout.bays_of, self._state_of)
         return self._scores
 

@@ -4,6 +4,7 @@ Made from a `PoolView`; changed by the steps of the pass, which try something, l
 Queues are numbers here, for a pass asks for them a hundred thousand times.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -80,6 +81,7 @@ class Ledger:
         protects: Whether any queue protects young claims at all.
         total: All there is to share out.
         counted: The kinds of which there is anything.
+        expected: How many workers of which shape the claims hold or wait for at least.
     """
 
     def __init__(self, view: PoolView) -> None:
@@ -110,6 +112,7 @@ class Ledger:
         self.total = capacity_of(self.inventory, self.kinds)
         self.counted = tuple(kind for kind, amount in enumerate(self.total) if amount)
         self.members: dict[ClaimId, Member] = {}
+        self.expected: Counter[WorkerShape] = Counter()
         self._done: list[tuple[Member, Spot, bool]] = []
         for claim in sorted(view.claims, key=lambda claim: claim.id):
             self.add(claim)
@@ -128,6 +131,7 @@ class Ledger:
             claim, path[0], path, amount_of(claim.worker, self.kinds), self._sharer(claim)
         )
         self.members[claim.id] = member
+        self.expected[claim.worker] += max(1, claim.minimum)
         for worker in claim.held:
             self._enter(member, worker, member.spots)
         return member
@@ -206,6 +210,7 @@ class Ledger:
         member.spots, member.promised = member.promised, []
         self.take(member, member.spots)
         del self.members[member.view.id]
+        self.expected[member.view.worker] -= max(1, member.view.minimum)
         self.settle()
 
     def settle(self) -> None:

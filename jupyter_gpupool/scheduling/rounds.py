@@ -25,6 +25,7 @@ from .tree_shares import divide_tree
 from .victims import Holders
 from .waiting_line import Line
 from .wording import grant_of, move_of, promise_of, take_of
+from .workload import workload_of
 
 
 class Steps(Flag):
@@ -74,6 +75,7 @@ def plan(view: PoolView, steps: Steps = Steps.ALL) -> Decisions:
 def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
     """Take the steps of a pass on books whose shares are entered."""
     made = _Made()
+    ledger.inventory.expect(workload_of(ledger.expected.items()))
     _keep_promises(ledger, made)
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
     if Steps.GRANT in steps:
@@ -90,6 +92,7 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
         moves=tuple(made.moves),
         promises=tuple(made.promises),
         waits=(*_promised(ledger), *reasons(ledger, _still_waiting(made.hindered))),
+        unfinished=holders.unfinished,
     )
 
 

@@ -40,7 +40,7 @@ def workload_of(workers: Iterable[tuple[WorkerShape, int]]) -> Workload:
         counts[shape] += count
     plain: Counter[WorkerShape] = Counter()
     for shape, count in counts.items():
-        if shape.devices or shape.share:
+        if count and (shape.devices or shape.share):
             plain[plainly(shape)] += count
     return _weighed(plain)
 
