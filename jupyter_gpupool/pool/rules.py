@@ -36,6 +36,8 @@ class Rules:
         sharing: Who may hold parts of one device together.
         may_move: Whether claims may be hibernated and resumed elsewhere so that a gang fits.
         most_moved: Claims moved for one gang at most.
+        most_searches: For so many claims a pass looks for room at most; more make it slower, fewer
+            let a changed pool settle in more passes.
         blocked_for_s: A claim blocked so long holds a reservation.
         hibernate_cost_s: What one hibernate-and-resume costs a claim.
     """
@@ -48,5 +50,6 @@ class Rules:
     sharing: Sharing = Sharing.SAME_USER
     may_move: bool = False
     most_moved: int = 16
+    most_searches: int = 64
     blocked_for_s: float = 600.0
     hibernate_cost_s: float = 60.0

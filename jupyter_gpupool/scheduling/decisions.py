@@ -109,13 +109,18 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """What one pass decides, in the order in which it was decided."""
+    """What one pass decides, in the order in which it was decided.
+
+    Attributes:
+        unfinished: It looked for room for as many claims as it may; the next pass goes on.
+    """
 
     grants: tuple[Grant, ...] = ()
     takes: tuple[Take, ...] = ()
     moves: tuple[Move, ...] = ()
     promises: tuple[Promise, ...] = ()
     waits: tuple[Waiting, ...] = ()
+    unfinished: bool = False
 
     @property
     def changes_nothing(self) -> bool:

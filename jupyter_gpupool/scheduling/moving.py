@@ -9,21 +9,33 @@ from .protected import is_protected
 from .victims import Holders, asked_in_turn
 
 
+def might_move(holders: Holders, claimant: Member) -> bool:
+    """Whether enough is free in total, and moves are allowed."""
+    ledger = holders.ledger
+    wanted = claimant.needs * claimant.view.worker.thousandths
+    if not ledger.rules.may_move or claimant.view.firm:
+        return False
+    return ledger.inventory.free_thousandths() >= wanted
+
+
 def move_for(holders: Holders, claimant: Member) -> Room | None:
     """Find which claims have to go elsewhere so that a claimant fits, if any such few do."""
     ledger = holders.ledger
-    rules, wanted = ledger.rules, claimant.needs * claimant.view.worker.thousandths
-    if not rules.may_move or claimant.view.firm or ledger.inventory.free_thousandths() < wanted:
+    rules, count, shape = ledger.rules, claimant.needs, claimant.view.worker
+    if not might_move(holders, claimant):
+        return None
+    if not holders.may_search((move_for, shape), count):
         return None
     pieces = (
         piece
         for piece in asked_in_turn(holders, holders.below)
         if piece.member is not claimant and not is_protected(ledger, piece.member, claimant)
     )
-    return make_room(
+    room = make_room(
         ledger,
         claimant,
         pieces,
         lambda taken, moved: not taken and moved <= rules.most_moved,
         may_move=True,
     )
+    return holders.found((move_for, shape), count, room)

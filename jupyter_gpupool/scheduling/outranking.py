@@ -9,12 +9,22 @@ from .protected import is_protected
 from .victims import Holders
 
 
+def might_outrank(holders: Holders, claimant: Member) -> bool:
+    """Whether anybody of its queue that holds something ranks below a claim."""
+    return holders.lowest_priority(claimant.leaf) < claimant.view.priority
+
+
 def outrank_for(holders: Holders, claimant: Member) -> Room | None:
     """Find what claims of lower priority in a claimant's own queue have to give back for it."""
-    if claimant.leaf not in holders.members:
+    ledger, count, view = holders.ledger, claimant.needs, claimant.view
+    if not might_outrank(holders, claimant):
         return None
-    ledger, pieces = holders.ledger, _outranked(holders, claimant)
-    return make_room(ledger, claimant, pieces, lambda *_: True, may_move=ledger.rules.may_move)
+    kind = (outrank_for, claimant.leaf, view.worker, view.priority)
+    if not holders.may_search(kind, count):
+        return None
+    pieces, may_move = _outranked(holders, claimant), ledger.rules.may_move
+    room = make_room(ledger, claimant, pieces, lambda *_: True, may_move=may_move)
+    return holders.found(kind, count, room)
 
 
 def _outranked(holders: Holders, claimant: Member) -> Iterator[Piece]:

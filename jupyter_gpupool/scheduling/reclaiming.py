@@ -6,7 +6,7 @@ and afterwards the claimant's queue may not be fuller, measured by its share, th
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .amounts import NO_LIMIT, Amount
 from .ledger import Ledger, Member
@@ -16,18 +16,27 @@ from .protected import is_protected
 from .victims import Holders, asked_in_turn
 
 
+def might_reclaim(holders: Holders, claimant: Member) -> bool:
+    """Whether a claim may ask others at all: it is entitled to more, and somebody owes."""
+    asking = Asking(holders, claimant, claimant.needs)
+    return holders.anybody_over(claimant) and asking.is_entitled() and asking.somebody_owes()
+
+
 def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
     """Find what other queues have to give back for a claim, if they have to."""
-    ledger = holders.ledger
-    asking = Asking(holders, claimant, claimant.needs)
+    ledger, count = holders.ledger, claimant.needs
+    asking = Asking(holders, claimant, count)
     if not asking.is_entitled() or not asking.somebody_owes():
+        return None
+    kind = (reclaim_for, claimant.leaf, claimant.view.worker)
+    if not holders.may_search(kind, count):
         return None
     pieces = (
         piece
         for piece in asked_in_turn(holders, asking.below)
         if not is_protected(ledger, piece.member, claimant)
     )
-    return make_room(
+    room = make_room(
         ledger,
         claimant,
         pieces,
@@ -35,6 +44,7 @@ def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
         lambda taken, _: asking.may_take(taken),
         may_move=ledger.rules.may_move,
     )
+    return holders.found(kind, count, room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,7 @@ class Asking:
     holders: Holders
     claimant: Member
     count: int
+    _known: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def ledger(self) -> Ledger:
@@ -59,10 +70,16 @@ class Asking:
 
     def somebody_owes(self) -> bool:
         """Whether any other queue has to give, or might be moved."""
-        return any(True for _ in self.below(-1))
+        return bool(self.below(-1))
 
-    def below(self, queue: int) -> Iterator[int]:
+    def below(self, queue: int) -> tuple[int, ...]:
         """The children of a queue that may be asked: below its own path, those that owe."""
+        found = self._known.get(queue)
+        if found is None:
+            found = self._known[queue] = tuple(self._below(queue))
+        return found
+
+    def _below(self, queue: int) -> Iterator[int]:
         holders, path = self.holders, self.claimant.path
         on_path = queue < 0 or queue in path
         for child in self.ledger.children[queue]:
@@ -71,7 +88,7 @@ class Asking:
             if not on_path:
                 yield child
             elif child in path:
-                if any(True for _ in self.below(child)):
+                if self.below(child):
                     yield child
             elif self.ledger.rules.may_move or self._owes(child, holders.held[child]):
                 yield child

@@ -7,6 +7,7 @@ the books as the one before left them. A pass over what it has brought about dec
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
+from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import ClaimId
 
@@ -15,12 +16,12 @@ from .decisions import Decisions, Grant, Move, Promise, Waiting
 from .granting import grant_from_free
 from .ledger import Ledger, Member, Turn
 from .making_room import Room
-from .moving import move_for
-from .outranking import outrank_for
+from .moving import might_move, move_for
+from .outranking import might_outrank, outrank_for
 from .pieces import Piece
 from .pool_view import PoolView
 from .reasons import freeing, reasons
-from .reclaiming import reclaim_for
+from .reclaiming import might_reclaim, reclaim_for
 from .tree_shares import divide_tree
 from .victims import Holders
 from .waiting_line import Line
@@ -38,11 +39,23 @@ class Steps(Flag):
     ALL = GRANT | MOVE | RECLAIM | OUTRANK
 
 
-Search = Callable[[Holders, Member], Room | None]
-_SEARCHES: Sequence[tuple[Steps, Search]] = (
-    (Steps.MOVE, move_for),
-    (Steps.RECLAIM, reclaim_for),
-    (Steps.OUTRANK, outrank_for),
+class _Search(NamedTuple):
+    """A way to make room.
+
+    Attributes:
+        might: Whether it could find anything for a claim, at a glance.
+        find: Find it.
+    """
+
+    step: Steps
+    might: Callable[[Holders, Member], bool]
+    find: Callable[[Holders, Member], Room | None]
+
+
+_SEARCHES = (
+    _Search(Steps.MOVE, might_move, move_for),
+    _Search(Steps.RECLAIM, might_reclaim, reclaim_for),
+    _Search(Steps.OUTRANK, might_outrank, outrank_for),
 )
 
 
@@ -72,8 +85,14 @@ def plan(view: PoolView, steps: Steps = Steps.ALL) -> Decisions:
     return decide(ledger, steps)
 
 
-def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
-    """Take the steps of a pass on books whose shares are entered."""
+def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) -> Decisions:
+    """Take the steps of a pass on books whose shares are entered.
+
+    Args:
+        ledger: The books; they hold what was decided afterwards.
+        steps: Which steps to take.
+        explain: Also say why everybody else waits: for thousands it takes as long as the pass.
+    """
     made = _Made()
     ledger.inventory.expect(workload_of(ledger.expected.items()))
     _keep_promises(ledger, made)
@@ -83,15 +102,15 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL) -> Decisions:
         made.grants += granting.grants
         made.hindered += granting.hindered
     holders = Holders(ledger)
-    for step, search in _SEARCHES:
-        if step in steps:
+    for search in _SEARCHES:
+        if search.step in steps:
             _make_room_for_each(holders, waiting, search, made)
     return Decisions(
         grants=tuple(made.grants),
         takes=tuple(take_of(ledger, given) for given in made.given.values()),
         moves=tuple(made.moves),
         promises=tuple(made.promises),
-        waits=(*_promised(ledger), *reasons(ledger, _still_waiting(made.hindered))),
+        waits=tuple(_waits(ledger, made)) if explain else (),
         unfinished=holders.unfinished,
     )
 
@@ -105,16 +124,17 @@ def _keep_promises(ledger: Ledger, made: _Made) -> None:
 
 
 def _make_room_for_each(
-    holders: Holders, waiting: Sequence[Member], search: Search, made: _Made
+    holders: Holders, waiting: Sequence[Member], search: _Search, made: _Made
 ) -> None:
     """Look for room for each who still lacks something, in the order of the line."""
     ledger = holders.ledger
-    line = Line(ledger, [m for m in waiting if m.needs and m.turn is not Turn.GAVE])
-    while (leaf := line.leaf()) is not None:
+    lacking = (m for m in waiting if m.needs and m.turn is not Turn.GAVE)
+    line = Line(ledger, [m for m in lacking if search.might(holders, m)])
+    while (leaf := line.leaf()) is not None and not holders.unfinished:
         while (claimant := line.first(leaf)) is not None:
             line.leave(leaf)
             # It may have been asked to give since the line was made.
-            room = search(holders, claimant) if claimant.turn is not Turn.GAVE else None
+            room = search.find(holders, claimant) if claimant.turn is not Turn.GAVE else None
             if room is not None:
                 _enter(ledger, claimant, room, made)
                 for member in (claimant, *(piece.member for piece in _gone(room))):
@@ -149,7 +169,8 @@ def _still_waiting(hindered: Sequence[Hindrance]) -> Iterator[Hindrance]:
     return (h for h in last.values() if h.member.needs)
 
 
-def _promised(ledger: Ledger) -> Iterator[Waiting]:
+def _waits(ledger: Ledger, made: _Made) -> Iterator[Waiting]:
+    yield from reasons(ledger, _still_waiting(made.hindered))
     for member in ledger.members.values():
         if member.promised:
             yield freeing(ledger, member)

@@ -4,9 +4,11 @@ Queues are compared by the same key as for service, the other way round, with al
 before taken off. What the books say of each queue is worked out once and kept until it changes.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from math import inf
 
 from .ledger import Ledger, Member
+from .making_room import Room
 from .pieces import Piece, asked_first, pieces_of
 from .queue_order import Key, key_of
 
@@ -20,6 +22,7 @@ class Holders:
     Attributes:
         members: Those that may be taken at all, by the number of their queue.
         held: What each queue holds before the search that is going on.
+        unfinished: Somebody was not searched for, for the pass has searched enough.
         queues: Those in which, or below which, anything may be taken.
     """
 
@@ -33,6 +36,10 @@ class Holders:
         self.queues = {q for leaf in self.members for q in ledger.path_of(leaf)}
         self._pieces: dict[int, list[Piece]] = {}
         self._keys: dict[int, Key] = {}
+        self._over: dict[int, bool] = {}
+        self._searches_left = ledger.rules.most_searches
+        self._in_vain: dict[Hashable, int] = {}
+        self.unfinished = False
 
     def pieces(self, leaf: int) -> list[Piece]:
         """What the claims of a queue can give, whoever is asked first first."""
@@ -50,11 +57,53 @@ class Holders:
             found = self._keys[queue] = key_of(self.ledger, queue, self.held[queue], 0)
         return found
 
+    def anybody_over(self, claimant: Member) -> bool:
+        """Whether any sibling of its queue, or of one above it, holds more than it may keep."""
+        ledger = self.ledger
+        if ledger.rules.may_move:
+            return True
+        siblings = (child for queue in (-1, *claimant.path[1:]) for child in ledger.children[queue])
+        return any(self._is_over(child) for child in siblings if child not in claimant.path)
+
+    def _is_over(self, queue: int) -> bool:
+        found = self._over.get(queue)
+        if found is None:
+            least = map(min, self.ledger.allowed[queue], self.ledger.guarantee[queue])
+            held = self.held[queue]
+            found = any(mine > kept for mine, kept in zip(held, least, strict=True))
+            self._over[queue] = found
+        return found
+
+    def lowest_priority(self, leaf: int) -> float:
+        """The lowest priority of those of a queue that may be taken; infinite if there are none."""
+        members = (m.view.priority for m in self.members.get(leaf, ()) if m.spots)
+        return min(members, default=inf)
+
+    def may_search(self, kind: Hashable, count: int) -> bool:
+        """Whether to look for room for so many workers of a kind, and count it as a search.
+
+        Not if fewer were looked for in vain in this pass, nor if it has searched enough.
+        """
+        if count >= self._in_vain.get(kind, count + 1):
+            return False
+        if not self._searches_left:
+            self.unfinished = True
+            return False
+        self._searches_left -= 1
+        return True
+
+    def found(self, kind: Hashable, count: int, room: Room | None) -> Room | None:
+        """Remember what a search came to, and give it back."""
+        if room is None:
+            self._in_vain[kind] = count
+        return room
+
     def changed(self, member: Member) -> None:
         """Forget what was worked out of a claim's queues."""
         self._pieces.pop(member.leaf, None)
         for queue in member.path:
             self._keys.pop(queue, None)
+            self._over.pop(queue, None)
             self.held[queue] = tuple(self.ledger.held[queue])
 
     def below(self, queue: int) -> Iterator[int]:
