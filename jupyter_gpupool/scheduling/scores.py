@@ -20,7 +20,7 @@ _UNKNOWN = Cost(0, opens=False, free=-1, left=-1)
 """Stands for a cost not worked out yet, for None is one: it does not fit."""
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     bay: int
     before: Key
     after: Key
@@ -54,7 +54,7 @@ class Ranking:
                 return cost, found
         return None
 
-    def follow(self, log: Sequence[_Change]) -> None:
+    def follow(self, log: Sequence[Change]) -> None:
         """Enter all that has changed since it was asked last."""
         for change in log[self._seen :]:
             before, after = self._price(change.before), self._price(change.after)
@@ -104,7 +104,7 @@ class Scores:
             for place, bay in enumerate(bays_of[host]):
                 self._bays[state, place] = self._bays.get((state, place), 0) | 1 << bay
         self._touched: list[int] = []
-        self._log: list[_Change] = []
+        self._log: list[Change] = []
         self._rankings: dict[tuple[WorkerShape, bool], Ranking] = {}
 
     def copy(self, state_of: Callable[[int], HostState]) -> "Scores":
@@ -171,4 +171,4 @@ class Scores:
             else:
                 del self._bays[old]
             self._bays[new] = self._bays.get(new, 0) | 1 << bay
-            self._log.append(_Change(bay, old, new))
+            self._log.append(Change(bay, old, new))
