@@ -25,6 +25,7 @@ from jupyter_gpupool.pool.units import parse_duration
 from .head_start import begin
 from .joining import take_or_join
 from .logs import set_up_logs
+from .policy_file import read_policy_file
 from .runtime_file import default_runtime_file, this_host
 from .settings import Settings
 from .to_serve import Embedded, Serving, Tls
@@ -113,6 +114,13 @@ class ManagerApp(Application):
         help="How long ended claims and events are kept, such as 30d. Longer costs disk alone."
         " Default: 30d.",
     ).tag(config=True)
+    policy_file = Unicode(
+        help="TOML file with the pool's policy: queues with guarantees, weights and limits, who"
+        " belongs to which, priorities, and the rules of scheduling. Read at the start and kept in"
+        " the database as a revision; a wrong one stops the start. Default: empty, the policy"
+        " applied last, else one queue for everybody without limits. An embedded manager heeds"
+        " none."
+    ).tag(config=True)
     run_as_users = Bool(
         True,
         help="Run each claim as its owner's operating system user; false runs all as the agent's"
@@ -168,6 +176,7 @@ class ManagerApp(Application):
         "agent-state": "ManagerApp.agent_state_folder",
         "simulated": "ManagerApp.simulated",
         "ends-with": "ManagerApp.ends_with",
+        "policy": "ManagerApp.policy_file",
         "idle-exit-after": "ManagerApp.idle_exit_after_s",
         "log-level": "Application.log_level",
     }
@@ -256,6 +265,7 @@ class ManagerApp(Application):
             run_as_users=self.run_as_users and not self.embedded,
             start_within_s=self.start_within_s,
             most_claims_a_user=self.most_claims_a_user,
+            policy_source="" if self.embedded else read_policy_file(self.policy_file),
         )
 
     def _tls(self) -> Tls | None:

@@ -37,6 +37,7 @@ from .owner import watched
 from .runtime_file import remove_runtime_file, write_runtime_file
 from .service.claims import end_everything
 from .service.environments import agent_ended
+from .service.policy import ApplyPolicy, apply_policy
 from .service.service import Service
 from .service.timer import Timer
 from .state_folder import StateFolder
@@ -132,6 +133,7 @@ async def _running_parts(
     service = Service(store, serving.settings, clock)
     try:
         await service.start()
+        await _apply_policy(service, serving.settings.policy_source)
         timer = Timer(service)
         timer.start()
         authenticator = TokenAuthenticator(service.books, clock)
@@ -148,6 +150,12 @@ async def _running_parts(
     finally:
         await service.close()
         store.close()
+
+
+async def _apply_policy(service: Service, source: str) -> None:
+    if source:
+        command = ApplyPolicy(source=source, by=UserName("manager"))
+        await service.execute(partial(apply_policy, command=command))
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ class Settings:
         shrink_within_s: How long a scheduler may take to choose the next worker to let go when a
             claim is scaled down; then the youngest goes.
         longest_keep_alive: For how long at a time a user may have a claim not taken as idle.
+        policy_source: The policy document to apply at the start; "" keeps the one applied last.
         retire_within_s: How long workers may take to hand over their results; then they go.
     """
 
@@ -28,3 +29,4 @@ class Settings:
     shrink_within_s: float = 30.0
     longest_keep_alive: timedelta = timedelta(hours=2)
     retire_within_s: float = 600.0
+    policy_source: str = ""

@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     HOST_LOST = "host.lost"
     DEVICE_QUARANTINED = "device.quarantined"
     DEVICE_CLEARED = "device.cleared"
+    POLICY_APPLIED = "policy.applied"
     TOKEN_MADE = "token.made"  # noqa: S105 - the name of an event
     """Somebody else has made a token that acts as this user."""
     TOKEN_REVOKED = "token.revoked"  # noqa: S105 - as above

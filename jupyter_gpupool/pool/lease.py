@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from .ids import ClaimId, DeviceUuid, HostId, LeaseId
 
+WHOLE_DEVICE = 1000
+"""A whole device, in the thousandths that leases are counted in."""
+
 
 class LeasePhase(StrEnum):
     """How far a lease is. Only ENDED frees its device."""
@@ -44,6 +47,11 @@ class Lease:
     def holds_device(self) -> bool:
         """Whether the device is still this lease's, whatever became of its worker."""
         return self.phase is not LeasePhase.ENDED
+
+    @property
+    def thousandths(self) -> int:
+        """How much of its device is this lease's."""
+        return WHOLE_DEVICE if self.holds_device else 0
 
     @property
     def counts(self) -> bool:

@@ -51,7 +51,7 @@ def _is_whole(text: str) -> bool:
 
 
 class Priority(StrEnum):
-    """How urgent a claim is; it orders the surplus, never guarantees."""
+    """How urgent a claim is, as every pool has it; policies may define more such classes."""
 
     INTERACTIVE = "interactive"
     NORMAL = "normal"
@@ -190,7 +190,7 @@ class ClaimRequest:
     model: str = ""
     memory_bytes: int = 0
     queue: str = ""
-    priority: Priority = Priority.INTERACTIVE
+    priority: str = Priority.INTERACTIVE
     environment: str = ""
     expected: timedelta | None = None
     time_limit: timedelta | None = None
@@ -202,7 +202,7 @@ class ClaimRequest:
     kernel_interpreter: str = ""
 
     def __post_init__(self) -> None:
-        for field_name in ("name", "model", "queue", "environment", "near"):
+        for field_name in ("name", "model", "queue", "priority", "environment", "near"):
             check_text(getattr(self, field_name), field_name)
         self._check_name()
         self._check_env()

@@ -53,7 +53,8 @@ class ClaimBody(Body):
     model: Words = ""
     gpu_memory: _Size = ""
     queue: Words = ""
-    priority: Priority = Priority.INTERACTIVE
+    priority: Words = Priority.INTERACTIVE
+    """A class that the pool's policy defines: interactive, normal and batch always are."""
     environment: Words = ""
     expected_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
     time_limit_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
@@ -162,7 +163,8 @@ class ClaimView(View):
     reason: str
     workers: Workers
     model: str
-    priority: Priority
+    queue: str = ""
+    priority: str
     created_at: datetime
     started_at: datetime | None = None
     expires_at: datetime | None = None

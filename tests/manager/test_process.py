@@ -105,6 +105,7 @@ def test_second_manager_on_a_state_folder_is_refused(start, tmp_path):
         (["--ManagerApp.longest_life=never"], "is not a time"),
         (["--ManagerApp.longest_keep_alive=0"], "is not a time"),
         (["--port=99999"], "port"),
+        (["--policy=/nix/p.toml"], "The policy file /nix/p.toml cannot be read: No such file"),
         (["--ManagerApp.host_lost_after_s=0"], "host_lost_after_s"),
         (
             ["--database=postgresql+psycopg://u:secret@h/db"],
@@ -118,6 +119,15 @@ def test_what_cannot_start_says_so_in_one_line(start, options, words):
     assert manager.process.wait(_WITHIN_S) == 1
     [line] = manager.log.read_text().splitlines()
     assert words in line
+
+
+def test_wrong_policy_stops_the_start_with_its_key(start, tmp_path):
+    """Rather than a pool that nobody meant."""
+    (tmp_path / "policy.toml").write_text("[queues.a]\nparent = 'b'")
+    manager = start("--port=0", f"--policy={tmp_path / 'policy.toml'}")
+    assert manager.process.wait(_WITHIN_S) == 1
+    [line] = manager.log.read_text().splitlines()
+    assert 'The parent "b" of queue "a" is unknown.' in line
 
 
 def test_port_in_use_is_one_line(start):

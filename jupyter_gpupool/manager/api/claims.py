@@ -19,7 +19,7 @@ from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.claim import ImpossibleTransition, Phase
 from jupyter_gpupool.pool.claim_events import Rescaled
-from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
+from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAllowed, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.protocol.api import (
@@ -42,7 +42,7 @@ router = APIRouter(prefix="/claims", tags=["claims"])
     "",
     status_code=CREATED,
     response_model=ClaimView,
-    responses=responses(Conflict),
+    responses=responses(NotAllowed, Conflict),
     openapi_extra=ONCE_HEADER,
 )
 async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:

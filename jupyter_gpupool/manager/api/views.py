@@ -55,6 +55,7 @@ def claim_view(
         reason=claim.reason,
         workers=Workers(min=claim.bounds.minimum, max=claim.bounds.maximum),
         model=claim.request.model,
+        queue=claim.request.queue,
         priority=claim.request.priority,
         created_at=claim.created_at,
         started_at=claim.started_at,

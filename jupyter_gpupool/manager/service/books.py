@@ -11,7 +11,8 @@ from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
-from .records import ClaimRecord, HostToken, OnceRecord, UserRecord
+from .in_force import PolicyInForce
+from .records import ClaimRecord, HostToken, OnceRecord, UsageRecord, UserRecord
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
@@ -30,6 +31,7 @@ class Books:
     Attributes:
         reports: The last report of each host that is connected or silent; never stored.
         failures: Monotonic times at which workers of a claim were given up; never stored.
+        usage: What each user has used, by their leaf in the tree of queues.
         live: How many claims of each user have not ended.
         seq: The last event's position.
         agent_problem: Why the agent that the manager itself keeps last ended; "" if it never did.
@@ -46,6 +48,8 @@ class Books:
         self.users: dict[UserName, UserRecord] = {}
         self.once: dict[OnceKey, OnceRecord] = {}
         self.failures: dict[ClaimId, tuple[float, ...]] = {}
+        self.usage: dict[str, UsageRecord] = {}
+        self.policy = PolicyInForce()
         self.live: Counter[UserName] = Counter()
         self.seq = 0
         self.agent_problem = ""

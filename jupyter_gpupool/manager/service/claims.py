@@ -5,7 +5,7 @@ Called through `Service.execute`, each in a unit of its own.
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gpupool.manager.auth.caller import Caller, no_such, require_sight
 from jupyter_gpupool.pool.claim import WAITING, Claim, Phase, open_claim
@@ -56,8 +56,9 @@ def request_claim(unit: UnitOfWork, command: RequestClaim) -> ClaimId:
     """A new pending claim; the pass of the same batch may start it.
 
     Raises:
-        BadRequest: If it wants no worker at all, or an environment that nobody has, or its key
-            was used otherwise.
+        BadRequest: If it wants no worker at all, an environment, a queue or a priority that nobody
+            has, or its key was used otherwise.
+        NotAllowed: If it wants a queue that is not its user's.
         Conflict: If its user has too many claims already, or its environment cannot be used.
     """
     _refuse_nothing(command.request.workers)
@@ -144,12 +145,33 @@ def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:
 def _open(unit: UnitOfWork, command: RequestClaim) -> str:
     _refuse_too_many(unit, command.caller.user)
     check_environment(unit, command.request)
+    request = _placed_in_line(unit, command)
     claim_id = ClaimId(f"c-{secrets.token_hex(8)}")
-    opened = open_claim(claim_id, command.caller.user, command.request, unit.now)
+    opened = open_claim(claim_id, command.caller.user, request, unit.now)
     unit.put_claim(ClaimRecord(claim=opened.claim))
     unit.record(opened.kind, opened.reason, owner=opened.claim.owner, claim_id=claim_id)
     unit.arrived.append(claim_id)
     return claim_id
+
+
+def _placed_in_line(unit: UnitOfWork, command: RequestClaim) -> ClaimRequest:
+    """The request with its queue, fixed here: a claim does not move when its owner does."""
+    user, request, policy = command.caller.user, command.request, unit.policy.policy
+    queue = policy.queue_for(user, request.queue)
+    policy.priority_class(request.priority)
+    most = unit.policy.tree.queues[queue].user_limits.claims
+    # Only then is it worth looking at every claim.
+    if most is not None and _open_in(unit, user, queue) >= most:
+        raise Conflict(
+            f'You have {plural(most, "claim")} in queue "{queue}", and it allows no more.',
+            hint="Release some, or ask for several workers with one claim.",
+        )
+    return replace(request, queue=queue)
+
+
+def _open_in(unit: UnitOfWork, user: UserName, queue: str) -> int:
+    mine = (r.claim for r in unit.claims.values() if r.claim.owner == user and not r.claim.is_over)
+    return sum(claim.request.queue == queue for claim in mine)
 
 
 def _scale(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> str:

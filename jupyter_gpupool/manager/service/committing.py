@@ -22,6 +22,7 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
     new_host_tokens, host_tokens = _split(unit.host_tokens, books.host_tokens)
     new_users, users = _split(unit.users, books.users)
     new_once, once = _split(unit.once, books.once)
+    new_usage, usage = _split(unit.usage, books.usage)
     ended = tuple(lease for lease in unit.ended_leases.values() if lease.id in books.leases)
     return Changes(
         new_claims=new_claims,
@@ -41,6 +42,10 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
         gone_users=_gone(unit.users, books.users),
         new_once=new_once,
         once=once,
+        new_usage=new_usage,
+        usage=usage,
+        gone_usage=_gone(unit.usage, books.usage),
+        new_policies=tuple(unit.new_policies),
         events=tuple(unit.events),
     )
 

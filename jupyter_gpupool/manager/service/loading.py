@@ -7,9 +7,11 @@ from jupyter_gpupool.pool.host import HostPhase
 
 from .books import Books
 from .hub import Hub
+from .policy import in_force
+from .used import held_anew
 
 
-def load(everything: Everything, books: Books, hub: Hub) -> None:
+def load(everything: Everything, books: Books, hub: Hub, now_s: float) -> None:
     """Make the books as they were last committed. No host has been heard yet."""
     books.claims.update((record.claim.id, record) for record in everything.claims)
     books.leases.update((lease.id, lease) for lease in everything.leases)
@@ -25,4 +27,8 @@ def load(everything: Everything, books: Books, hub: Hub) -> None:
     books.index_claims(everything.claims)
     books.index_tokens(everything.tokens, [])
     books.live.update(record.claim.owner for record in everything.claims)
+    books.usage.update((record.leaf, record) for record in everything.usage)
+    if everything.policy is not None:
+        books.policy = in_force(everything.policy.source, everything.policy.revision)
+    books.usage.update((record.leaf, record) for record in list(held_anew(books, now_s)))
     hub.fill(everything.events)

@@ -9,6 +9,8 @@ from datetime import datetime
 from jupyter_gpupool.manager.certificates import ClaimSecrets
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import HostId, UserName
+from jupyter_gpupool.scheduling.shape import HeldWorker
+from jupyter_gpupool.scheduling.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +22,14 @@ class ClaimRecord:
         secrets: Made with the first grant.
         os_user: Whose processes it is, fixed by the first grant; None is the agent's own user.
         avoid: Hosts on which a start of it failed, until it runs.
+        promised: Workers it gets as soon as their devices are freed for it.
     """
 
     claim: Claim
     start: int = 0
     os_user: str | None = None
     avoid: frozenset[HostId] = frozenset()
+    promised: tuple[HeldWorker, ...] = ()
     secrets: ClaimSecrets | None = field(default=None, repr=False)
 
     @property
@@ -64,3 +68,34 @@ class OnceRecord:
     body: str
     answer: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRevision:
+    """A policy as it was applied.
+
+    Attributes:
+        revision: From 1.
+        by: Who applied it.
+        source: The document, word for word.
+    """
+
+    revision: int
+    at: datetime
+    by: UserName
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRecord:
+    """What one user has used in one queue.
+
+    Attributes:
+        leaf: The user's leaf in the tree of queues.
+        decayed: What fair shares are corrected by.
+        spent: What was used within the budget's period that began last; nothing decays in it.
+    """
+
+    leaf: str
+    decayed: Usage = field(default_factory=Usage)
+    spent: Usage = field(default_factory=Usage)

@@ -83,7 +83,7 @@ class Service:
             Unavailable: If the database cannot be read and written.
         """
         everything = self.store.load()
-        load(everything, self.books, self.hub)
+        load(everything, self.books, self.hub, self.clock.now().timestamp())
         self.outboxes = Outboxes(boot=everything.boot)
         for host_id in self.books.hosts:
             self._tell(host_id)

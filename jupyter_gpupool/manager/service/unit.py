@@ -16,15 +16,25 @@ from jupyter_gpupool.pool.event import Event, EventKind
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
+from .accounting import charged
 from .books import Books, OnceKey
 from .layer import Layer
 from .outbox import Outboxes
-from .records import ClaimRecord, HostToken, OnceRecord, UserRecord
+from .records import (
+    ClaimRecord,
+    HostToken,
+    OnceRecord,
+    PolicyRevision,
+    UsageRecord,
+    UserRecord,
+)
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
     from jupyter_gpupool.pool.host import Host
     from jupyter_gpupool.protocol.link import HostReport
+
+    from .in_force import PolicyInForce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,9 @@ class UnitOfWork:
         self.users: Layer[UserName, UserRecord] = Layer(below.users)
         self.once: Layer[OnceKey, OnceRecord] = Layer(below.once)
         self.failures: Layer[ClaimId, tuple[float, ...]] = Layer(below.failures)
+        self.usage: Layer[str, UsageRecord] = Layer(below.usage)
+        self.policy: PolicyInForce = below.policy
+        self.new_policies: list[PolicyRevision] = []
         self.ended_leases: dict[LeaseId, Lease] = {}
         self.events: list[Event] = []
         self.live: Counter[UserName] = Counter()
@@ -98,12 +111,28 @@ class UnitOfWork:
         yield from (r for r in changed.values() if r is not None and r.is_placed)
 
     def put_lease(self, lease: Lease) -> None:
-        """Keep a lease, or let go of it once it has ended."""
+        """Keep a lease, or let go of it once it has ended, and charge its owner."""
+        before = self.leases.get(lease.id)
+        self._charge(lease, lease.thousandths - (0 if before is None else before.thousandths))
         if lease.holds_device:
             self.leases[lease.id] = lease
         else:
             del self.leases[lease.id]
             self.ended_leases[lease.id] = lease
+
+    def _charge(self, lease: Lease, change: int) -> None:
+        record = self.claims.get(lease.claim_id)
+        queue = None if record is None else self.policy.queue_of(record.claim)
+        if not change or record is None:
+            return
+        leaf = self.policy.leaf_of(record.claim)
+        self.usage[leaf] = charged(
+            self.usage.get(leaf) or UsageRecord(leaf=leaf),
+            change,
+            self.now.timestamp(),
+            half_life_s=self.policy.policy.rules.half_life_s,
+            period_s=None if queue is None else queue.user_limits.period_s,
+        )
 
     def put_claim(self, record: ClaimRecord) -> None:
         """Keep a claim."""
@@ -153,9 +182,11 @@ class UnitOfWork:
         below.seq = self.seq
         below.agent_problem = self.agent_problem
         below.live.update(self.live)
+        below.policy = self.policy
         if isinstance(below, UnitOfWork):
             below.ended_leases.update(self.ended_leases)
             below.events += self.events
+            below.new_policies += self.new_policies
             below.replan = below.replan or self.replan
             below.arrived += self.arrived
         else:
@@ -164,7 +195,7 @@ class UnitOfWork:
     def _layers(self) -> tuple[Layer[Any, Any], ...]:
         of_hosts = (self.hosts, self.host_tokens, self.reports)
         of_users = (self.tokens, self.users, self.once)
-        return (self.claims, self.leases, *of_hosts, *of_users, self.failures)
+        return (self.claims, self.leases, *of_hosts, *of_users, self.failures, self.usage)
 
     def _index(self, books: Books, gone: list[Lease], void: "list[TokenRecord]") -> None:
         kept = [lease for lease in self.leases.changed.values() if lease is not None]

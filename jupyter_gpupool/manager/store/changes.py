@@ -6,7 +6,14 @@ Frozen before it leaves the loop, so that the writer reads nothing that still ch
 from dataclasses import dataclass
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
-from jupyter_gpupool.manager.service.records import ClaimRecord, HostToken, OnceRecord, UserRecord
+from jupyter_gpupool.manager.service.records import (
+    ClaimRecord,
+    HostToken,
+    OnceRecord,
+    PolicyRevision,
+    UsageRecord,
+    UserRecord,
+)
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import HostId, UserName
@@ -38,6 +45,10 @@ class Changes:
     gone_users: tuple[UserName, ...] = ()
     new_once: tuple[OnceRecord, ...] = ()
     once: tuple[OnceRecord, ...] = ()
+    new_usage: tuple[UsageRecord, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
+    gone_usage: tuple[str, ...] = ()
+    new_policies: tuple[PolicyRevision, ...] = ()
     events: tuple[Event, ...] = ()
 
     @property

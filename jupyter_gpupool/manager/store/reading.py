@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, insert, or_, select, update
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
-from jupyter_gpupool.manager.service.records import ClaimRecord, HostToken, OnceRecord, UserRecord
+from jupyter_gpupool.manager.service.records import (
+    ClaimRecord,
+    HostToken,
+    OnceRecord,
+    PolicyRevision,
+    UsageRecord,
+    UserRecord,
+)
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
@@ -14,7 +21,19 @@ from jupyter_gpupool.pool.lease import Lease, LeasePhase
 
 from . import rows
 from .sealing import Seal
-from .tables import CLAIMS, EVENTS, HOST_TOKENS, HOSTS, LEASES, META, ONCE, TOKENS, USERS
+from .tables import (
+    CLAIMS,
+    EVENTS,
+    HOST_TOKENS,
+    HOSTS,
+    LEASES,
+    META,
+    ONCE,
+    POLICIES,
+    TOKENS,
+    USAGE,
+    USERS,
+)
 
 _LAST_EVENTS = 2000
 
@@ -24,6 +43,7 @@ class Everything:
     """All that lives, as it was last committed.
 
     Attributes:
+        policy: The one applied last; None if there never was one.
         events: The last ones, oldest first.
         boot: How often a manager has started on this database, this time included.
     """
@@ -37,6 +57,8 @@ class Everything:
     once: tuple[OnceRecord, ...]
     events: tuple[Event, ...]
     boot: int
+    usage: tuple[UsageRecord, ...] = ()
+    policy: PolicyRevision | None = None
 
 
 def read_everything(connection: Connection, seal: Seal) -> Everything:
@@ -44,7 +66,9 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
     live = select(CLAIMS).where(CLAIMS.c.phase != Phase.ENDED.value).order_by(CLAIMS.c.created_at)
     held = select(LEASES).where(LEASES.c.phase != LeasePhase.ENDED.value)
     last = select(EVENTS).order_by(EVENTS.c.seq.desc()).limit(_LAST_EVENTS)
+    newest = select(POLICIES).order_by(POLICIES.c.revision.desc()).limit(1)
     fetch = connection.execute
+    policy = fetch(newest).mappings().first()
     return Everything(
         claims=tuple(rows.read_claim(row, seal) for row in fetch(live).mappings()),
         leases=tuple(map(rows.read_lease, fetch(held.order_by(LEASES.c.granted_at)).mappings())),
@@ -53,6 +77,8 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
         tokens=tuple(map(rows.read_token, fetch(select(TOKENS)).mappings())),
         users=tuple(map(rows.read_user, fetch(select(USERS)).mappings())),
         once=tuple(map(rows.read_once, fetch(select(ONCE)).mappings())),
+        usage=tuple(map(rows.read_usage, fetch(select(USAGE)).mappings())),
+        policy=None if policy is None else rows.read_policy(policy),
         events=tuple(map(rows.read_event, fetch(last).mappings()))[::-1],
         boot=_count_boot(connection),
     )

@@ -14,13 +14,21 @@ from sqlalchemy import RowMapping
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.manager.certificates import ClaimSecrets
-from jupyter_gpupool.manager.service.records import ClaimRecord, HostToken, OnceRecord, UserRecord
+from jupyter_gpupool.manager.service.records import (
+    ClaimRecord,
+    HostToken,
+    OnceRecord,
+    PolicyRevision,
+    UsageRecord,
+    UserRecord,
+)
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.protocol.api import Role
+from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from .sealing import Seal
 
@@ -33,6 +41,8 @@ _LEASE = TypeAdapter(Lease)
 _HOST = TypeAdapter(Host)
 _EVENT = TypeAdapter(Event)
 _HOSTS = TypeAdapter(frozenset[HostId])
+_WORKERS = TypeAdapter(tuple[HeldWorker, ...])
+_USAGE = TypeAdapter(UsageRecord)
 
 
 def claim_row(record: ClaimRecord, seal: Seal) -> Row:
@@ -50,6 +60,7 @@ def claim_row(record: ClaimRecord, seal: Seal) -> Row:
         "sealed_secrets": _sealed(secrets, seal),
         "os_user": record.os_user,
         "avoid": _HOSTS.dump_json(record.avoid).decode() if record.avoid else None,
+        "promised": _WORKERS.dump_json(record.promised).decode() if record.promised else None,
     }
 
 
@@ -67,6 +78,7 @@ def read_claim(row: Row, seal: Seal) -> ClaimRecord:
         secrets=secrets,
         os_user=row["os_user"],
         avoid=_HOSTS.validate_json(row["avoid"]) if row["avoid"] else frozenset(),
+        promised=_WORKERS.validate_json(row["promised"]) if row["promised"] else (),
     )
 
 
@@ -172,6 +184,31 @@ def once_row(record: OnceRecord) -> Row:
 def read_once(row: Row) -> OnceRecord:
     """The idempotency key again."""
     return OnceRecord(**dict(row) | {"at": _aware(row["at"])})
+
+
+def policy_row(policy: PolicyRevision) -> Row:
+    """A policy."""
+    return {
+        "revision": policy.revision,
+        "at": policy.at,
+        "by": policy.by,
+        "source": policy.source,
+    }
+
+
+def read_policy(row: Row) -> PolicyRevision:
+    """The policy again."""
+    return PolicyRevision(**dict(row) | {"at": _aware(row["at"])})
+
+
+def usage_row(record: UsageRecord) -> Row:
+    """What a user has used."""
+    return {"leaf": record.leaf, "body": _USAGE.dump_json(record).decode()}
+
+
+def read_usage(row: Row) -> UsageRecord:
+    """It again."""
+    return _USAGE.validate_json(row["body"])
 
 
 def _sealed(secrets: ClaimSecrets | None, seal: Seal) -> str | None:

@@ -40,6 +40,7 @@ CLAIMS = Table(
     Column("sealed_secrets", Text),
     Column("os_user", String(200)),
     Column("avoid", Text),
+    Column("promised", Text),
     Index("claims_by_phase", "phase"),
     Index("claims_by_owner", "owner", "created_at"),
 )
@@ -121,4 +122,20 @@ ONCE = Table(
     Column("body", String(64), nullable=False),
     Column("answer", Text, nullable=False),
     Column("at", DateTime(timezone=True), nullable=False),
+)
+
+POLICIES = Table(
+    "policies",
+    METADATA,
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("source", Text, nullable=False),
+)
+
+USAGE = Table(
+    "usage",
+    METADATA,
+    Column("leaf", String(410), primary_key=True),
+    Column("body", Text, nullable=False),
 )

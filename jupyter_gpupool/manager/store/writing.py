@@ -8,7 +8,18 @@ from sqlalchemy import Column, Connection, Table, bindparam, delete, func, inser
 from . import rows
 from .changes import Changes
 from .sealing import Seal
-from .tables import CLAIMS, EVENTS, HOST_TOKENS, HOSTS, LEASES, ONCE, TOKENS, USERS
+from .tables import (
+    CLAIMS,
+    EVENTS,
+    HOST_TOKENS,
+    HOSTS,
+    LEASES,
+    ONCE,
+    POLICIES,
+    TOKENS,
+    USAGE,
+    USERS,
+)
 
 
 def write(connection: Connection, changes: Changes, seal: Seal) -> None:
@@ -30,6 +41,10 @@ def write(connection: Connection, changes: Changes, seal: Seal) -> None:
     _delete(connection, TOKENS.c.id, changes.gone_tokens)
     _insert(connection, ONCE, map(rows.once_row, changes.new_once))
     _update(connection, ONCE, map(rows.once_row, changes.once))
+    _insert(connection, USAGE, map(rows.usage_row, changes.new_usage))
+    _update(connection, USAGE, map(rows.usage_row, changes.usage))
+    _delete(connection, USAGE.c.leaf, changes.gone_usage)
+    _insert(connection, POLICIES, map(rows.policy_row, changes.new_policies))
     _insert(connection, EVENTS, map(rows.event_row, changes.events))
 
 

@@ -26,6 +26,7 @@ async def test_everything_comes_back(site):
     assert {r.claim.id: r for r in found.claims} == books.claims
     assert {lease.id: lease for lease in found.leases} == books.leases
     assert [replace(host, states=()) for host in books.hosts.values()] == list(found.hosts)
+    assert {used.leaf: used for used in found.usage} == books.usage
     assert {t.id: t for t in found.tokens} == books.tokens
     assert [r.key for r in found.once] == ["k"]
     assert [event.seq for event in found.events] == list(range(1, books.seq + 1))

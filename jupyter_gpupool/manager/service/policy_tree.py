@@ -1,0 +1,85 @@
+"""The policy's queues as the tree that scheduling divides by.
+
+Called when a policy is taken up, which is refused if it makes no tree, and by each pass.
+"""
+
+from collections.abc import Iterable
+
+from jupyter_gpupool.pool.host import Host, HostPhase
+from jupyter_gpupool.pool.policy import Policy, QueueTerms, Resources
+from jupyter_gpupool.scheduling.amounts import (
+    BASE_KINDS,
+    NO_LIMIT,
+    WHOLE_DEVICE,
+    Amount,
+    Kinds,
+    devices_of,
+)
+from jupyter_gpupool.scheduling.queue_checks import check_guarantees, grow
+from jupyter_gpupool.scheduling.queues import Queue, QueueTree, UserLimits
+
+
+def tree_of(policy: Policy) -> QueueTree:
+    """Grow the tree of a policy's queues, without their users.
+
+    Raises:
+        BadRequest: If they form none, or a number among them makes no sense; it names the queue.
+    """
+    kinds = _kinds(policy)
+    return grow(kinds, [_queue(policy, kinds, terms, n) for n, terms in enumerate(policy.queues)])
+
+
+def check_against(tree: QueueTree, hosts: Iterable[Host]) -> None:
+    """Refuse guarantees that hosts which are there could not keep; without hosts nothing is known.
+
+    Raises:
+        BadRequest: With the numbers.
+    """
+    here = [host for host in hosts if host.phase is not HostPhase.LOST and host.devices]
+    if here:
+        check_guarantees(tree, _capacity(tree.kinds, here))
+
+
+def _kinds(policy: Policy) -> Kinds:
+    """The resources to divide: devices of single models only where a queue speaks of them."""
+    said = [each for terms in policy.queues for each in (terms.guarantee, terms.limit)]
+    models = sorted({model for each in said for model, _ in each.models})
+    return (*BASE_KINDS, *map(devices_of, models))
+
+
+def _queue(policy: Policy, kinds: Kinds, terms: QueueTerms, number: int) -> Queue:
+    user = terms.per_user
+    return Queue(
+        name=terms.name,
+        parent=terms.parent,
+        guarantee=_amount(kinds, terms.guarantee, 0),
+        weight=terms.weight,
+        limit=_amount(kinds, terms.limit, NO_LIMIT),
+        priority=terms.priority,
+        max_priority=policy.priority_class(terms.highest).rank if terms.highest else None,
+        reclaim_min_runtime_s=terms.reclaim_min_runtime_s,
+        own_min_runtime_s=terms.own_min_runtime_s,
+        user_limits=UserLimits(
+            devices=user.devices,
+            claims=user.claims,
+            budget_s=user.device_s,
+            period_s=user.period_s,
+        ),
+        created=number,
+    )
+
+
+def _amount(kinds: Kinds, said: Resources, unsaid: int) -> Amount:
+    base = (said.devices, said.cpu, said.memory_bytes)
+    models = dict(said.models)
+    named = (models.get(kind.partition(":")[2]) for kind in kinds[len(base) :])
+    return tuple(unsaid if value is None else value for value in (*base, *named))
+
+
+def _capacity(kinds: Kinds, hosts: Iterable[Host]) -> Amount:
+    devices = [device.model.lower() for host in hosts for device in host.devices]
+    models = (kind.partition(":")[2] for kind in kinds[len(BASE_KINDS) :])
+    counts = (len(devices), *(sum(m in device for device in devices) for m in models))
+    first, *named = (count * WHOLE_DEVICE for count in counts)
+    cpu = sum(host.cpus * 1000 for host in hosts)
+    return (first, cpu, sum(host.memory_bytes for host in hosts), *named)
