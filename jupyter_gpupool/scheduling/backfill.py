@@ -8,12 +8,12 @@ is bounded by T and the longest protected remainder of those that run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeVar
 
 from .bounds import stops
-from .decisions import Constraint
+from .decisions import Constraint, Grant
 from .inventory import Spot
 from .ledger import Ledger, Member
 from .making_room import Room
@@ -64,6 +64,7 @@ class Kept:
     ledger: Ledger
     reservations: list[Reservation] = field(default_factory=list)
     lent: dict[str, float] = field(default_factory=dict)
+    _hindered: dict[tuple[WorkerShape, int], Constraint] = field(default_factory=dict)
 
     def place(self, member: Member, count: int, *, is_too_big: bool) -> tuple[Spot, ...]:
         """Find spots for workers of a claim: its own, else open ones, else those it may pass by.
@@ -99,11 +100,14 @@ class Kept:
         """What hinders a claim that was not placed: a reservation, or too few devices."""
         if not self.reservations:
             return Constraint.DEVICES
-        shown = [r for r in self.reservations if r.is_hidden]
-        self._show(shown)
-        would_fit = place(self.ledger, member, count, count)
-        self._hide(shown)
-        return Constraint.RESERVED if would_fit else Constraint.DEVICES
+        asked = (member.view.worker, count)
+        if asked not in self._hindered:
+            shown = [r for r in self.reservations if r.is_hidden]
+            self._show(shown)
+            would_fit = place(self.ledger, member, count, count)
+            self._hide(shown)
+            self._hindered[asked] = Constraint.RESERVED if would_fit else Constraint.DEVICES
+        return self._hindered[asked]
 
     def close(self) -> None:
         """Show everything again, before the books are counted."""
@@ -116,7 +120,7 @@ class Kept:
         spots_of: Callable[[Found], Sequence[Spot]],
     ) -> Found:
         """Look while what a claim may have is shown; what was found stays shown."""
-        passable = [r for r in self.reservations if r.is_hidden and self._may_pass(member, r)]
+        passable = list(self._passable(member))
         self._show(passable)
         found = look()
         spots = spots_of(found)
@@ -129,14 +133,20 @@ class Kept:
         self._hide([r for r in passable if not (r.holder is member and spots)])
         return found
 
-    def _may_pass(self, member: Member, reservation: Reservation) -> bool:
-        if reservation.holder is member:
-            return True
-        if standing_of(self.ledger, member, member.needs) < reservation.standing:
-            return True
-        return _ends_before(self.ledger, member, reservation) or _may_be_lent(
-            self.ledger, member, reservation
-        )
+    def _passable(self, member: Member) -> Iterator[Reservation]:
+        """A claim's own reservation, and those that it may pass by."""
+        standing = standing_of(self.ledger, member, member.needs)
+        ends_s = must_end_s(member.view, self.ledger.now_s) or float("inf")
+        for reservation in self.reservations:
+            if not reservation.is_hidden:
+                continue
+            if (
+                reservation.holder is member
+                or standing < reservation.standing
+                or ends_s <= reservation.gap.start_s
+                or _may_be_lent(self.ledger, member, reservation)
+            ):
+                yield reservation
 
     def _note_loan(self, member: Member, reservation: Reservation) -> None:
         if reservation.holder is member or _ends_before(self.ledger, member, reservation):
@@ -145,6 +155,11 @@ class Kept:
             return
         start_s = reservation.gap.start_s
         self.lent[member.view.id] = min(start_s, self.lent.get(member.view.id, start_s))
+
+    def as_lent(self, grant: Grant) -> Grant:
+        """A grant with the moment until which its workers are lent, if they are."""
+        until_s = self.lent.get(grant.claim_id)
+        return grant if until_s is None else replace(grant, lent_until_s=until_s)
 
     def _show(self, reservations: Iterable[Reservation]) -> None:
         for reservation in reservations:
