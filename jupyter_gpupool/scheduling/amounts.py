@@ -4,6 +4,7 @@ An amount is a plain tuple of integers, for a pass adds and compares thousands o
 that of the tree's kinds: devices first, then CPU, host memory, and devices of single models.
 """
 
+from collections.abc import Sequence
 from operator import add as _add
 from operator import le as _le
 from operator import sub as _sub
@@ -74,6 +75,11 @@ def above(one: Amount, other: Amount) -> Amount:
 def minimum(one: Amount, other: Amount) -> Amount:
     """Take the smaller one, kind by kind."""
     return tuple(map(min, one, other))
+
+
+def is_within(amount: Sequence[int], bound: Sequence[int]) -> bool:
+    """Whether no kind of `amount` goes beyond `bound`, for sequences of any type."""
+    return all(map(_le, amount, bound))
 
 
 def fits(amount: Amount, within: Amount) -> bool:

@@ -5,10 +5,10 @@ than its share when it is asked, or more than its guarantee if the claimant stay
 and afterwards the claimant's queue may not be fuller, measured by its share, than one that gave.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .amounts import NO_LIMIT, Amount
+from .amounts import NO_LIMIT, Amount, is_within
 from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import Piece
@@ -19,7 +19,7 @@ from .victims import Holders, asked_in_turn
 def might_reclaim(holders: Holders, claimant: Member) -> bool:
     """Whether a claim may ask others at all: it is entitled to more, and somebody owes."""
     asking = Asking(holders, claimant, claimant.needs)
-    return holders.anybody_over(claimant) and asking.is_entitled() and asking.somebody_owes()
+    return asking.is_entitled() and asking.somebody_owes()
 
 
 def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
@@ -66,7 +66,7 @@ class Asking:
         ledger, queue = self.ledger, self.claimant.leaf
         if ledger.over_guarantee(self.claimant, self.count) is not None:
             return False
-        return _within(self._wanted(queue), ledger.share[queue])
+        return is_within(self._wanted(queue), ledger.share[queue])
 
     def somebody_owes(self) -> bool:
         """Whether any other queue has to give, or might be moved."""
@@ -81,17 +81,23 @@ class Asking:
 
     def _below(self, queue: int) -> Iterator[int]:
         holders, path = self.holders, self.claimant.path
-        on_path = queue < 0 or queue in path
-        for child in self.ledger.children[queue]:
-            if child not in holders.queues or child == self.claimant.leaf:
-                continue
-            if not on_path:
-                yield child
-            elif child in path:
-                if self.below(child):
-                    yield child
-            elif self.ledger.rules.may_move or self._owes(child, holders.held[child]):
-                yield child
+        if queue >= 0 and queue not in path:
+            yield from holders.below(queue)
+            return
+        mine = next((q for q in path if self.ledger.parent[q] == queue), -1)
+        if mine >= 0 and mine != self.claimant.leaf and self.below(mine):
+            yield mine
+        yield from (child for child in self._siblings(queue, mine) if child != mine)
+
+    def _siblings(self, parent: int, mine: int) -> Iterable[int]:
+        """The children of a queue on the claimant's path that owe its side something."""
+        if self.ledger.rules.may_move:
+            return self.holders.below(parent)
+        return self.holders.owing(parent, beyond_guarantee=self._is_for_sure(mine))
+
+    def _is_for_sure(self, mine: int) -> bool:
+        """Whether with what is asked a queue of the claimant's path stays in its guarantee."""
+        return is_within(self._wanted(mine), self.ledger.guarantee[mine])
 
     def may_take(self, taken: Sequence[Piece]) -> bool:
         """Whether these pieces may be taken."""
@@ -114,12 +120,11 @@ class Asking:
     def _owes(self, theirs: int, holds: Sequence[int]) -> bool:
         """Whether a queue holds more than it may keep from the claimant's side of the tree."""
         ledger = self.ledger
-        if not _within(holds, ledger.allowed[theirs]):
+        if not is_within(holds, ledger.allowed[theirs]):
             return True
         parent = ledger.parent[theirs]
         mine = next(queue for queue in self.claimant.path if ledger.parent[queue] == parent)
-        is_for_sure = _within(self._wanted(mine), ledger.guarantee[mine])
-        return is_for_sure and not _within(holds, ledger.guarantee[theirs])
+        return self._is_for_sure(mine) and not is_within(holds, ledger.guarantee[theirs])
 
     def _stays_below(self, left: dict[int, list[int]]) -> bool:
         """Whether the claimant's queues end no fuller than any sibling that gave."""
@@ -147,7 +152,3 @@ class Asking:
         held = self.holders.held[queue] if held is None else held
         each = self.claimant.each
         return tuple(mine + more * self.count for mine, more in zip(held, each, strict=True))
-
-
-def _within(amounts: Sequence[int], bound: Sequence[int]) -> bool:
-    return all(amount <= most for amount, most in zip(amounts, bound, strict=True))

@@ -7,6 +7,7 @@ before taken off. What the books say of each queue is worked out once and kept u
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from math import inf
 
+from .amounts import is_within
 from .ledger import Ledger, Member
 from .making_room import Room
 from .pieces import Piece, asked_first, pieces_of
@@ -36,7 +37,7 @@ class Holders:
         self.queues = {q for leaf in self.members for q in ledger.path_of(leaf)}
         self._pieces: dict[int, list[Piece]] = {}
         self._keys: dict[int, Key] = {}
-        self._over: dict[int, bool] = {}
+        self._owing: dict[tuple[int, bool], tuple[int, ...]] = {}
         self._searches_left = ledger.rules.most_searches
         self._in_vain: dict[Hashable, int] = {}
         self.unfinished = False
@@ -57,22 +58,22 @@ class Holders:
             found = self._keys[queue] = key_of(self.ledger, queue, self.held[queue], 0)
         return found
 
-    def anybody_over(self, claimant: Member) -> bool:
-        """Whether any sibling of its queue, or of one above it, holds more than it may keep."""
-        ledger = self.ledger
-        if ledger.rules.may_move:
-            return True
-        siblings = (child for queue in (-1, *claimant.path[1:]) for child in ledger.children[queue])
-        return any(self._is_over(child) for child in siblings if child not in claimant.path)
-
-    def _is_over(self, queue: int) -> bool:
-        found = self._over.get(queue)
+    def owing(self, queue: int, *, beyond_guarantee: bool) -> tuple[int, ...]:
+        """The children of a queue that hold more than their share, or more than their guarantee."""
+        key = (queue, beyond_guarantee)
+        found = self._owing.get(key)
         if found is None:
-            least = map(min, self.ledger.allowed[queue], self.ledger.guarantee[queue])
-            held = self.held[queue]
-            found = any(mine > kept for mine, kept in zip(held, least, strict=True))
-            self._over[queue] = found
+            found = self._owing[key] = tuple(self._owes(queue, beyond_guarantee))
         return found
+
+    def _owes(self, queue: int, beyond_guarantee: bool) -> Iterator[int]:
+        ledger = self.ledger
+        for child in self.below(queue):
+            held = self.held[child]
+            if not is_within(held, ledger.allowed[child]) or (
+                beyond_guarantee and not is_within(held, ledger.guarantee[child])
+            ):
+                yield child
 
     def lowest_priority(self, leaf: int) -> float:
         """The lowest priority of those of a queue that may be taken; infinite if there are none."""
@@ -103,7 +104,8 @@ class Holders:
         self._pieces.pop(member.leaf, None)
         for queue in member.path:
             self._keys.pop(queue, None)
-            self._over.pop(queue, None)
+            self._owing.pop((self.ledger.parent[queue], True), None)
+            self._owing.pop((self.ledger.parent[queue], False), None)
             self.held[queue] = tuple(self.ledger.held[queue])
 
     def below(self, queue: int) -> Iterator[int]:
