@@ -37,6 +37,7 @@ class Holders:
         self.queues = {q for leaf in self.members for q in ledger.path_of(leaf)}
         self._pieces: dict[int, list[Piece]] = {}
         self._keys: dict[int, Key] = {}
+        self._lowest: dict[int, float] = {}
         self._owing: dict[tuple[int, bool], tuple[int, ...]] = {}
         self._searches_left = ledger.rules.most_searches
         self._in_vain: dict[Hashable, int] = {}
@@ -63,22 +64,24 @@ class Holders:
         key = (queue, beyond_guarantee)
         found = self._owing.get(key)
         if found is None:
-            found = self._owing[key] = tuple(self._owes(queue, beyond_guarantee))
+            found = self._owing[key] = tuple(self._owe(queue, beyond_guarantee=beyond_guarantee))
         return found
 
-    def _owes(self, queue: int, beyond_guarantee: bool) -> Iterator[int]:
+    def _owe(self, queue: int, *, beyond_guarantee: bool) -> Iterator[int]:
         ledger = self.ledger
         for child in self.below(queue):
             held = self.held[child]
-            if not is_within(held, ledger.allowed[child]) or (
-                beyond_guarantee and not is_within(held, ledger.guarantee[child])
-            ):
+            is_over = not is_within(held, ledger.allowed[child])
+            if is_over or (beyond_guarantee and not is_within(held, ledger.guarantee[child])):
                 yield child
 
     def lowest_priority(self, leaf: int) -> float:
         """The lowest priority of those of a queue that may be taken; infinite if there are none."""
-        members = (m.view.priority for m in self.members.get(leaf, ()) if m.spots)
-        return min(members, default=inf)
+        found = self._lowest.get(leaf)
+        if found is None:
+            members = (m.view.priority for m in self.members.get(leaf, ()) if m.spots)
+            found = self._lowest[leaf] = min(members, default=inf)
+        return found
 
     def may_search(self, kind: Hashable, count: int) -> bool:
         """Whether to look for room for so many workers of a kind, and count it as a search.
@@ -102,6 +105,7 @@ class Holders:
     def changed(self, member: Member) -> None:
         """Forget what was worked out of a claim's queues."""
         self._pieces.pop(member.leaf, None)
+        self._lowest.pop(member.leaf, None)
         for queue in member.path:
             self._keys.pop(queue, None)
             self._owing.pop((self.ledger.parent[queue], True), None)
