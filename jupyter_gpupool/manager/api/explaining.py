@@ -4,8 +4,8 @@ Called by `using.py` with what the last pass said, so that an explanation cannot
 decision. What is counted and worded about devices comes from `scheduling.explain`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ class Situation:
     Attributes:
         leases: Those that hold a device.
         wait: Why it did not get all it wants, by the last pass; None if it lacks nothing.
+        yours: How many of the devices that would do other claims of the reader hold, by their names.
         gave_up: So many of its workers were given up lately that none is started for now.
     """
 
@@ -34,6 +35,7 @@ class Situation:
     kernels: Sequence[KernelView]
     gave_up: bool
     now: datetime
+    yours: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, moment: datetime) -> str:
         """How long ago that was, or will be, in words."""
@@ -66,10 +68,22 @@ def _pending(seen: Situation) -> Iterator[str]:
         yield wait.reason
     if claim.bounds.maximum > len(seen.leases):
         yield prospects_in_words(seen.prospects, own=len(seen.leases))
+        yield from _yours(seen)
     if claim.failed_starts:
         tried = f"{claim.failed_starts} of {MOST_START_TRIES} tries to start it came to nothing"
         yield f"{tried}: {_why_it_failed(claim)}"
     yield f"It waits for {seen.since(claim.wanted_since)} now."
+
+
+def _yours(seen: Situation) -> Iterator[str]:
+    # Whoever reads this may give back what they forgot, and wait for nobody.
+    if len(seen.yours) == 1:
+        [(name, count)] = seen.yours.items()
+        yield f"{count} of {seen.prospects.devices} held by your claim {name}."
+    elif seen.yours:
+        each = ", ".join(f"{count} by {name}" for name, count in seen.yours.items())
+        total = sum(seen.yours.values())
+        yield f"{total} of {seen.prospects.devices} held by your other claims: {each}."
 
 
 def _why_it_failed(claim: Claim) -> str:
@@ -125,6 +139,7 @@ def _fewer(seen: Situation) -> Iterator[str]:
     why = f" {seen.wait.reason}" if seen.wait is not None else ""
     yield f"It would take {lacking} more.{why}"
     yield prospects_in_words(seen.prospects, own=len(seen.leases))
+    yield from _yours(seen)
 
 
 def _kernels(seen: Situation) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """What is said of a claim while it is used: its kernels, a keep, why it is there, its logs."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Annotated
@@ -7,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from jupyter_gpupool.manager.auth.caller import require_owner, require_sight
+from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.environments import Barring
 from jupyter_gpupool.manager.service.process_logs import fetch_logs, wanted_logs
 from jupyter_gpupool.manager.service.records import ClaimRecord
@@ -29,7 +32,7 @@ from jupyter_gpupool.manager.service.using import (
 from jupyter_gpupool.pool.claim import ImpossibleTransition
 from jupyter_gpupool.pool.claim_events import Kept
 from jupyter_gpupool.pool.errors import Conflict, NotFound
-from jupyter_gpupool.pool.ids import ClaimId, KernelId
+from jupyter_gpupool.pool.ids import ClaimId, KernelId, UserName
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.bodies import PRINTABLE
 from jupyter_gpupool.protocol.link import MOST_LOG_LINES
@@ -41,6 +44,7 @@ from jupyter_gpupool.protocol.using import (
     LogsView,
 )
 from jupyter_gpupool.scheduling.explain import prospects
+from jupyter_gpupool.scheduling.snapshot import HostView, Terms
 
 from . import answers
 from .claims import find, view
@@ -138,7 +142,9 @@ async def explanation(claim_id: str, caller: UserCaller, service: TheService) ->
     record = await find(service, ClaimId(claim_id))
     require_sight(caller, record.claim.owner, f"claim {claim_id}")
     await service.waits.refresh()
-    return answers.one(explain(_situation(await find(service, record.claim.id), service)))
+    return answers.one(
+        explain(_situation(await find(service, record.claim.id), service, caller.user))
+    )
 
 
 @router.get("/claims/{claim_id}/logs", response_model=LogsView, responses=responses(NotFound))
@@ -158,15 +164,30 @@ async def logs(
     return answers.one(LogsView(claim=claim.id, processes=found))
 
 
-def _situation(record: ClaimRecord, service: Service) -> Situation:
+def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situation:
     claim, books = record.claim, service.books
     failures = failures_in_window(books, record, service.clock.monotonic())
+    terms, hosts = terms_of(record, Barring(books).of(record)), tuple(seen_hosts(books))
     return Situation(
         claim=claim,
         leases=tuple(books.leases_of(claim.id)),
         wait=service.waits.of(claim.id),
-        prospects=prospects(terms_of(record, Barring(books).of(record)), seen_hosts(books)),
+        prospects=prospects(terms, hosts),
+        yours=_held_by(reader, record, terms, hosts, books),
         kernels=service.activity.views(claim.id, claim.kernels),
         gave_up=failures >= MOST_FAILURES,
         now=service.clock.now(),
     )
+
+
+def _held_by(
+    reader: UserName, record: ClaimRecord, terms: Terms, hosts: Iterable[HostView], books: Books
+) -> Mapping[str, int]:
+    """How many of the devices that fit are held by the reader's other claims, by their names."""
+    fitting = {d.uuid for host in hosts for d in host.capacity if terms.accept(host.id, d)}
+    holders = (
+        books.claims[lease.claim_id].claim
+        for lease in books.leases.values()
+        if lease.device in fitting and lease.claim_id != record.claim.id
+    )
+    return Counter(claim.name for claim in holders if claim.owner == reader)

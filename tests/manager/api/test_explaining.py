@@ -18,12 +18,14 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 FOUR = Prospects(devices=4, free=1, hindered={Obstacle.LEASED: 3}, joined=("4 × A100",))
 
+NOBODYS: dict[str, int] = {}
+
 
 @pytest.fixture
 def lines():
     """What is read, five minutes after noon, of a claim for up to two workers made at noon."""
 
-    def read(phase, *leases, wait=None, kernels=(), gave_up=False, **fields):
+    def read(phase, *leases, wait=None, kernels=(), gave_up=False, yours=NOBODYS, **fields):
         request = ClaimRequest(workers=WorkerBounds(1, 2))
         claim = replace(open_claim("c", "ann", request, NOON).claim, phase=phase, **fields)
         seen = Situation(
@@ -34,6 +36,7 @@ def lines():
             kernels=kernels,
             gave_up=gave_up,
             now=NOON + 5 * MINUTE,
+            yours=yours,
         )
         return list(explain(seen).lines)
 
@@ -48,6 +51,14 @@ def test_pending_claim_reads_its_place_and_how_long_it_waits(lines):
         "4 devices of the pool would do: 1 free, 3 held by other claims.",
         "It waits for 5 min now.",
     ]
+
+
+def test_owner_reads_what_their_other_claims_hold(lines):
+    """What they can give back themselves, by its name."""
+    one = lines(Phase.PENDING, yours={"old": 2})
+    assert one[1] == "2 of 4 held by your claim old."
+    two = lines(Phase.PENDING, yours={"old": 2, "tests": 1})
+    assert two[1] == "3 of 4 held by your other claims: 2 by old, 1 by tests."
 
 
 def test_claim_that_failed_to_start_reads_why(lines):

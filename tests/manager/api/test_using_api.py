@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceState, Health
+from jupyter_gpupool.protocol.api import Role
 
 _TWO = {"workers": {"min": 1, "max": 2}, "environment": "science"}
 _KERNEL = {"host": "h", "boot_id": "b", "pid": 4711, "started": 99, "name": "a.ipynb"}
@@ -162,6 +163,18 @@ async def test_waiting_claim_is_explained_as_it_was_decided(site):
         "Waiting for 1 of 1 device; 1 held by another pool on the host, 1 quarantined."
     )
     assert "3 devices of the pool would do: 0 free, 1 held by other claims," in told["lines"][1]
+
+
+async def test_reader_is_told_what_their_own_claims_hold(site):
+    """Theirs and nobody else's: an admin who reads the same is told of their own."""
+    await site.host(devices=2)
+    async with await site.client() as client, await site.client("root", Role.ADMIN) as admin:
+        await _claim(client, name="old")
+        await _claim(admin, name="roots")
+        path = await _claim(client, name="new")
+        told = [(await who.get(f"{path}/explanation")).json() for who in (client, admin)]
+    assert told[0]["lines"][2] == "1 of 2 held by your claim old."
+    assert told[1]["lines"][2] == "1 of 2 held by your claim roots."
 
 
 async def test_claim_that_can_never_start_is_told_what_there_is(site):
