@@ -24,7 +24,7 @@ class Situation:
     Attributes:
         leases: Those that hold a device.
         wait: Why it did not get all it wants, by the last pass; None if it lacks nothing.
-        yours: How many of the devices that would do other claims of the reader hold, by their names.
+        yours: How many of the devices that would do its reader's other claims hold, by name.
         gave_up: So many of its workers were given up lately that none is started for now.
     """
 
