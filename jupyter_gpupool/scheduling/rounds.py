@@ -4,13 +4,15 @@ Called by the manager whenever something may have changed, and by the simulator.
 the books as the one before left them. A pass over what it has brought about decides nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.rules import SurplusOrder
 
+from . import attained_service
 from .bounds import Hindrance
 from .decisions import Decisions, Grant, Move, Promise, Waiting
 from .granting import grant_from_free
@@ -22,6 +24,7 @@ from .pieces import Piece
 from .pool_view import PoolView
 from .reasons import freeing, reasons
 from .reclaiming import might_reclaim, reclaim_for
+from .service_books import ServiceBooks
 from .tree_shares import divide_tree
 from .victims import Holders
 from .waiting_line import Line
@@ -93,6 +96,8 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         steps: Which steps to take.
         explain: Also say why everybody else waits: for thousands it takes as long as the pass.
     """
+    if ledger.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE:
+        return _by_attained_service(ledger, explain=explain)
     made = _Made()
     ledger.inventory.expect(workload_of(ledger.expected.items()))
     _keep_promises(ledger, made)
@@ -110,9 +115,18 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         takes=tuple(take_of(ledger, given) for given in made.given.values()),
         moves=tuple(made.moves),
         promises=tuple(made.promises),
-        waits=tuple(_waits(ledger, made)) if explain else (),
+        waits=tuple(_waits(ledger, _still_waiting(made.hindered))) if explain else (),
         unfinished=holders.unfinished,
     )
+
+
+def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:
+    """Take the one step that this order of the surplus has instead of all others."""
+    books = ServiceBooks(ledger)
+    made = attained_service.decide(books)
+    if not explain:
+        return made
+    return replace(made, waits=tuple(_waits(ledger, attained_service.hindered(books))))
 
 
 def _keep_promises(ledger: Ledger, made: _Made) -> None:
@@ -169,8 +183,8 @@ def _still_waiting(hindered: Sequence[Hindrance]) -> Iterator[Hindrance]:
     return (h for h in last.values() if h.member.needs)
 
 
-def _waits(ledger: Ledger, made: _Made) -> Iterator[Waiting]:
-    yield from reasons(ledger, _still_waiting(made.hindered))
+def _waits(ledger: Ledger, hindered: Iterable[Hindrance]) -> Iterator[Waiting]:
+    yield from reasons(ledger, hindered)
     for member in ledger.members.values():
         if member.promised:
             yield freeing(ledger, member)

@@ -1,0 +1,100 @@
+"""What a pass of least attained service has decided so far, gathered into actions at its end.
+
+Filled by `attained_service`. Who gives way and fits elsewhere in the same pass is moved.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jupyter_gpupool.pool.units import plural
+
+from .decisions import Decisions, Move, Take, TakeHow
+from .inventory import Spot
+from .ledger import Ledger, Member
+from .pieces import Piece
+from .wording import grant_of, promise_of
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.pool.ids import ClaimId
+
+
+@dataclass(slots=True)
+class _Given:
+    """What a claim has given, for whom, and whether it could go on without."""
+
+    member: Member
+    claimant: Member
+    spots: list[Spot] = field(default_factory=list)
+    goes_on: bool = False
+
+
+class ServiceDecisions:
+    """Grants, takes, moves and promises, each claim once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._granted: dict[ClaimId, tuple[Member, list[Spot]]] = {}
+        self._promised: dict[ClaimId, tuple[Member, list[Spot]]] = {}
+        self._given: dict[ClaimId, _Given] = {}
+
+    def grant(self, member: Member, spots: tuple[Spot, ...]) -> None:
+        """A claim gets these, now."""
+        self._granted.setdefault(member.view.id, (member, []))[1].extend(spots)
+
+    def promise(self, member: Member, spots: tuple[Spot, ...]) -> None:
+        """A claim gets these as soon as others have given them."""
+        self._promised.setdefault(member.view.id, (member, []))[1].extend(spots)
+
+    def take(self, piece: Piece, claimant: Member) -> None:
+        """A claim has given these."""
+        member = piece.member
+        given = self._given.setdefault(member.view.id, _Given(member, claimant))
+        given.spots.extend(piece.spots)
+        given.goes_on = bool(member.spots)
+
+    def decisions(self) -> Decisions:
+        """All that was decided."""
+        moved = {claim_id for claim_id, given in self._given.items() if self._goes_elsewhere(given)}
+        ledger = self._ledger
+        return Decisions(
+            grants=tuple(
+                grant_of(ledger, member, spots)
+                for claim_id, (member, spots) in self._granted.items()
+                if claim_id not in moved
+            ),
+            takes=tuple(
+                self._take(given)
+                for claim_id, given in self._given.items()
+                if claim_id not in moved
+            ),
+            moves=tuple(self._move(self._given[claim_id]) for claim_id in sorted(moved)),
+            promises=tuple(
+                promise_of(ledger, member, spots)
+                for claim_id, (member, spots) in self._promised.items()
+                if claim_id not in moved
+            ),
+        )
+
+    @staticmethod
+    def _goes_elsewhere(given: _Given) -> bool:
+        return not given.goes_on and bool(given.member.spots)
+
+    def _take(self, given: _Given) -> Take:
+        view, count = given.member.view, plural(len(given.spots), "worker")
+        return Take(
+            claim_id=view.id,
+            workers=self._ledger.named(given.spots),
+            how=TakeHow.SHRINK if given.goes_on else TakeHow.HIBERNATE,
+            claimant=given.claimant.view.id,
+            busy=not view.idle,
+            reason=f"{count} taken for a claim that has held devices for less time.",
+        )
+
+    def _move(self, given: _Given) -> Move:
+        return Move(
+            claim_id=given.member.view.id,
+            workers=self._ledger.named(given.spots),
+            to=self._ledger.named(given.member.spots),
+            claimant=given.claimant.view.id,
+            reason="Moved so that a claim fits that has held devices for less time.",
+        )
