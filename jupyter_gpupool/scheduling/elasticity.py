@@ -1,0 +1,210 @@
+"""What a pool that can grow and shrink should do: hosts that would start claims, hosts that may go.
+
+Made after a pass from its books, for the providers. Claims that wait for devices are packed, in the
+order of the line, on hosts that a provider could bring; a host may go once it has been empty for
+its keep time and nobody who waits could use it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+
+from .decisions import Constraint, Waiting
+from .ledger import Ledger, Member
+from .shape import WHOLE, HostShape, WorkerShape
+
+_HELPED = frozenset({Constraint.DEVICES, Constraint.GANG, Constraint.NEVER})
+"""More hosts help against these; limits and guarantees stay as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Hosts that a provider could bring.
+
+    Attributes:
+        host: One of them, empty.
+        most: How many of them at most.
+        cost: For comparing offers that serve equally well; any unit, per host.
+    """
+
+    name: str
+    host: HostShape
+    most: int
+    cost: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsWanted:
+    """So many hosts of an offer would start these claims."""
+
+    offer: str
+    count: int
+    claims: tuple[ClaimId, ...]
+
+
+@dataclass(slots=True)
+class _NewHost:
+    """An offered host as it fills: free thousandths of each device, cores and memory."""
+
+    offer: Offer
+    devices: list[int]
+    cpu: int
+    memory: int
+
+    def add(self, shape: WorkerShape) -> bool:
+        """Put one worker here, if it fits."""
+        if shape.cpu > self.cpu or shape.memory_bytes > self.memory:
+            return False
+        if shape.share:
+            fitting = [free for free in self.devices if free >= shape.share]
+            if not fitting:
+                return False
+            self.devices[self.devices.index(min(fitting))] -= shape.share
+        elif self.devices.count(WHOLE) < shape.devices:
+            return False
+        for _ in range(shape.devices):
+            self.devices[self.devices.index(WHOLE)] = 0
+        self.cpu -= shape.cpu
+        self.memory -= shape.memory_bytes
+        return True
+
+
+@dataclass(slots=True)
+class _Packing:
+    """Which offered hosts are wanted so far, and by whom.
+
+    Attributes:
+        added: What would be held besides what the books say, by queue and kind.
+    """
+
+    ledger: Ledger
+    offers: Sequence[Offer]
+    hosts: list[_NewHost] = field(default_factory=list)
+    claims: dict[str, list[ClaimId]] = field(default_factory=dict)
+    added: dict[int, list[int]] = field(default_factory=dict)
+
+
+def hosts_wanted(
+    ledger: Ledger, waits: Iterable[Waiting], offers: Sequence[Offer]
+) -> tuple[HostsWanted, ...]:
+    """Say which of the offered hosts would start claims that wait for devices.
+
+    Args:
+        ledger: The books after the pass.
+        waits: Who waits and why, in the order of the line.
+        offers: What providers could bring; the cheapest that serves a claim is taken.
+    """
+    packing = _Packing(ledger, sorted(offers, key=lambda offer: (offer.cost, offer.name)))
+    for wait in waits:
+        if wait.constraint in _HELPED:
+            _pack(packing, ledger.members[wait.claim_id])
+    return tuple(
+        HostsWanted(offer=offer.name, count=count, claims=tuple(packing.claims[offer.name]))
+        for offer in packing.offers
+        if (count := sum(host.offer is offer for host in packing.hosts))
+    )
+
+
+def _pack(packing: _Packing, member: Member) -> None:
+    count = member.needs
+    if not _within_limits(packing, member, count):
+        return
+    for offer in packing.offers:
+        hosts = _hosts_for(packing, offer, member.view.worker, count)
+        if hosts is not None:
+            others = [host for host in packing.hosts if host.offer is not offer]
+            packing.hosts = [*others, *hosts]
+            packing.claims.setdefault(offer.name, []).append(member.view.id)
+            _count(packing, member, count)
+            return
+
+
+def _hosts_for(
+    packing: _Packing, offer: Offer, shape: WorkerShape, count: int
+) -> list[_NewHost] | None:
+    """The hosts of an offer once so many workers are on them, or None if they do not fit."""
+    if not _accepts(offer.host, shape):
+        return None
+    hosts = [_copy(host) for host in packing.hosts if host.offer is offer]
+    for _ in range(count):
+        if any(host.add(shape) for host in hosts):
+            continue
+        fresh = _empty(offer)
+        if len(hosts) >= offer.most or not fresh.add(shape):
+            return None
+        hosts.append(fresh)
+    return hosts
+
+
+def _accepts(host: HostShape, shape: WorkerShape) -> bool:
+    fits = all(
+        shape.model in device.model.lower() and device.memory_bytes >= shape.device_memory_bytes
+        for device in host.devices
+    )
+    return fits and shape.labels <= host.labels
+
+
+def _empty(offer: Offer) -> _NewHost:
+    host = offer.host
+    uncounted = 1 << 62
+    return _NewHost(
+        offer, [WHOLE] * len(host.devices), host.cpu or uncounted, host.memory_bytes or uncounted
+    )
+
+
+def _copy(host: _NewHost) -> _NewHost:
+    return _NewHost(host.offer, list(host.devices), host.cpu, host.memory)
+
+
+def _within_limits(packing: _Packing, member: Member, count: int) -> bool:
+    ledger = packing.ledger
+    for queue in member.path:
+        added = packing.added.get(queue, (0,) * len(ledger.kinds))
+        for kind, each in enumerate(member.each):
+            wanted = ledger.held[queue][kind] + added[kind] + each * count
+            if each and wanted > ledger.limit[queue][kind]:
+                return False
+    return True
+
+
+def _count(packing: _Packing, member: Member, count: int) -> None:
+    for queue in member.path:
+        added = packing.added.setdefault(queue, [0] * len(packing.ledger.kinds))
+        for kind, each in enumerate(member.each):
+            added[kind] += each * count
+
+
+def hosts_that_may_go(
+    ledger: Ledger,
+    waits: Iterable[Waiting],
+    empty_since_s: Mapping[HostId, float],
+    *,
+    keep_s: float,
+) -> tuple[HostId, ...]:
+    """Say which hosts a provider may take away, in the order of their ids.
+
+    Args:
+        ledger: The books after the pass.
+        waits: Who waits and why.
+        empty_since_s: Since when hosts have held nothing; those that are not named stay.
+        keep_s: How long an empty host is kept, so that the next claim finds it warm.
+    """
+    helped = (ledger.members[wait.claim_id] for wait in waits if wait.constraint in _HELPED)
+    waiting = {member.view.worker for member in helped}
+    used, long_ago_s = frozenset(_used(ledger)), ledger.now_s - keep_s
+    return tuple(
+        host.id
+        for host in ledger.inventory.hosts
+        if host.id not in used
+        and not host.schedulers
+        and empty_since_s.get(host.id, ledger.now_s) <= long_ago_s
+        and not any(_accepts(host, shape) for shape in waiting)
+    )
+
+
+def _used(ledger: Ledger) -> Iterator[HostId]:
+    inventory = ledger.inventory
+    for member in ledger.members.values():
+        for spot in (*member.spots, *member.promised):
+            yield inventory.hosts[inventory.bays[spot.bay].host].id
