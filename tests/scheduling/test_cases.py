@@ -24,6 +24,8 @@ def cases():
         ("min_runtime_resolution", 1.0),
         ("group_maxmin", 1.0),
         ("dominant_share", 0.9),
+        ("schedule", 0.95),
+        ("fair_preemption", 0.9),
     ],
 )
 def test_enough_cases_of_kind_pass(cases, kind, least):
