@@ -86,10 +86,7 @@ def open_state_folder(path: Path) -> StateFolder:
             _make_own(each, each_mode)
         _check_writable(folder)
     except OSError as error:
-        raise Unavailable(
-            f"The agent cannot write its state folder {path}: {error.strerror}.",
-            hint="Make it writable, or choose another one with --state.",
-        ) from error
+        raise _cannot_write(folder, error) from error
     return folder
 
 
@@ -98,7 +95,7 @@ def take_lock(folder: StateFolder) -> int:
 
     Raises:
         Conflict: If another agent has it; the sentence names its pid.
-        Unavailable: If there is something else in its place.
+        Unavailable: If there is something else in its place, or no room.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     path = folder.path / "agent.lock"
@@ -117,20 +114,35 @@ def take_lock(folder: StateFolder) -> int:
             f"An agent with pid {holder} already uses the state folder {folder.path}.",
             hint="One agent a host is enough; give a second one its own --state.",
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise _cannot_write(folder, error) from error
     return descriptor
+
+
+def _cannot_write(folder: StateFolder, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"The agent cannot write its state folder {folder.path}: {error.strerror}.",
+        hint="Make room or make it writable, or choose another one with --state.",
+    )
 
 
 def read_host_id(folder: StateFolder) -> HostId:
     """The host's name for all time, made at first use.
 
     Raises:
-        Unavailable: If the file is damaged: with another name, what runs here would be lost.
+        Unavailable: If the file is damaged, for with another name what runs here would be lost; or
+            if there is no room for it.
     """
     path = folder.path / "host-id"
     if not path.exists():
-        write_whole(path, f"host-{uuid.uuid4().hex[:12]}\n".encode())
+        try:
+            write_whole(path, f"host-{uuid.uuid4().hex[:12]}\n".encode())
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
     text = path.read_text(errors="replace").strip()
     if not text or len(text) > _HOST_ID_LENGTH or not text.replace("-", "").isalnum():
         raise Unavailable(

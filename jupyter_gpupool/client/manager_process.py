@@ -153,6 +153,9 @@ def _last_words(log: Path) -> str:
     except OSError:
         return "."
     words = " | ".join(line.strip()[:300] for line in lines[-_LOG_LINES:])
+    if not words and not os.statvfs(log.parent).f_bavail:
+        # Which is why it is empty, and most likely what went wrong.
+        words = f"the disk of {log.parent} is full"
     return f": {words.rstrip('.')}." if words else "."
 
 

@@ -1,6 +1,7 @@
 """The agent's state folder."""
 
 import os
+import resource
 
 import pytest
 
@@ -124,3 +125,15 @@ def test_lock_follows_no_link(folder, tmp_path) -> None:
     with pytest.raises(Unavailable, match=r"agent\.lock"):
         take_lock(folder)
     assert (tmp_path / "precious").read_text() == "x"
+
+
+@pytest.mark.parametrize("write", [take_lock, read_host_id])
+def test_folder_without_room_is_one_sentence(folder, write) -> None:
+    """A full disk, say; here, a process that may write no file."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
+    try:
+        with pytest.raises(Unavailable, match=r"cannot write its state folder .*: File too large"):
+            write(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
