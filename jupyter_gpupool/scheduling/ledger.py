@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_gpupool.pool.rules import Rules, Sharing
 
-from .amounts import BASE_KINDS, Amount, Kinds
+from .amounts import BASE_KINDS, NO_LIMIT, Amount, Kinds
 from .inventory import Inventory, Spot
 from .pool_view import ClaimView, PoolView
 from .shape import HeldWorker, WorkerShape
@@ -42,6 +42,8 @@ class Member:
         sharer: With whom it may share a device.
         spots: Where its workers are, in the order of their grants.
         promised: Where workers go as soon as devices there are freed.
+        has: Workers it holds or is promised.
+        needs: Workers that it lacks of its minimum, else 1 if it would take another.
     """
 
     view: ClaimView
@@ -52,17 +54,17 @@ class Member:
     spots: list[Spot] = field(default_factory=list)
     promised: list[Spot] = field(default_factory=list)
     turn: Turn = Turn.NONE
+    has: int = 0
+    needs: int = 0
 
-    @property
-    def has(self) -> int:
-        """Workers it holds or is promised."""
-        return len(self.spots) + len(self.promised)
+    def __post_init__(self) -> None:
+        self.recount()
 
-    @property
-    def needs(self) -> int:
-        """Workers that it lacks of its minimum, else 1 if it would take another."""
-        lacking = self.view.minimum - self.has
-        return lacking if lacking > 0 else int(self.has < self.view.maximum)
+    def recount(self) -> None:
+        """Count anew after a change: a pass asks some hundred thousand times what it needs."""
+        has = self.has = len(self.spots) + len(self.promised)
+        lacking = self.view.minimum - has
+        self.needs = lacking if lacking > 0 else int(has < self.view.maximum)
 
     @property
     def surplus(self) -> int:
@@ -104,6 +106,8 @@ class Ledger:
         for number, parent in enumerate(self.parent):
             self.children[parent].append(number)
         self._paths = {name: tuple(self._path(number)) for name, number in self.number.items()}
+        limited = {at for at, limit in enumerate(self.limit) if min(limit) < NO_LIMIT}
+        self._limited = [tuple(q for q in path if q in limited) for path in self._paths.values()]
         self.held = [[0] * len(self.kinds) for _ in queues]
         self.firm = [[0] * len(self.kinds) for _ in queues]
         self.share: list[Amount] = [(0,) * len(self.kinds) for _ in queues]
@@ -132,25 +136,28 @@ class Ledger:
         )
         self.members[claim.id] = member
         self.expected[claim.worker] += max(1, claim.minimum)
-        for worker in claim.held:
-            self._enter(member, worker, member.spots)
+        self._enter(member, claim.held, member.spots)
         return member
 
     def _promise(self, member: Member) -> None:
         """Enter what is promised, all of it or, if a host of it is gone, none."""
-        for worker in member.view.promised:
-            self._enter(member, worker, member.promised)
+        self._enter(member, member.view.promised, member.promised)
         if len(member.promised) < len(member.view.promised):
             for spot in member.promised:
                 self.inventory.give(member.view.worker, spot)
-                self._count(member, -1)
+            self._count(member, -len(member.promised))
             member.promised.clear()
+            member.recount()
 
-    def _enter(self, member: Member, worker: HeldWorker, spots: list[Spot]) -> None:
-        spot = self.inventory.spot(worker, member.view.worker)
-        if spot is not None and self.inventory.hold(member.view.worker, spot, member.sharer):
-            spots.append(spot)
-            self._count(member, 1)
+    def _enter(self, member: Member, workers: Iterable[HeldWorker], spots: list[Spot]) -> None:
+        inventory, shape, sharer = self.inventory, member.view.worker, member.sharer
+        for worker in workers:
+            spot = inventory.spot(worker, shape)
+            if spot is not None and inventory.hold(shape, spot, sharer):
+                spots.append(spot)
+        if spots:
+            self._count(member, len(spots))
+            member.recount()
 
     def may_fulfil(self, member: Member) -> bool:
         """Whether every device that a claim is promised has been freed."""
@@ -160,6 +167,7 @@ class Ledger:
         """Let a claim hold what it was promised."""
         member.spots += member.promised
         member.promised.clear()
+        member.recount()
 
     def _sharer(self, claim: ClaimView) -> str:
         match self.rules.sharing:
@@ -184,23 +192,26 @@ class Ledger:
         """
         for spot in spots:
             self.inventory.take(member.view.worker, spot, member.sharer)
-            member.spots.append(spot)
-            self._count(member, 1)
-            self._done.append((member, spot, True))
+            self._note(member, spot)
 
     def put_back(self, member: Member, spots: Iterable[Spot]) -> None:
         """Let a claim hold again what was just taken from it."""
         for spot in spots:
             self.inventory.hold(member.view.worker, spot, member.sharer)
-            member.spots.append(spot)
-            self._count(member, 1)
-            self._done.append((member, spot, True))
+            self._note(member, spot)
+
+    def _note(self, member: Member, spot: Spot) -> None:
+        member.spots.append(spot)
+        member.recount()
+        self._count(member, 1)
+        self._done.append((member, spot, True))
 
     def take(self, member: Member, spots: Iterable[Spot]) -> None:
         """Free these spots of a claim."""
         for spot in tuple(spots):
             self.inventory.give(member.view.worker, spot)
             member.spots.remove(spot)
+            member.recount()
             self._count(member, -1)
             self._done.append((member, spot, False))
 
@@ -231,16 +242,16 @@ class Ledger:
             else:
                 self.inventory.hold(member.view.worker, spot, member.sharer)
                 member.spots.append(spot)
+            member.recount()
             self._count(member, -1 if granted else 1)
 
-    def _count(self, member: Member, sign: int) -> None:
-        firm = member.view.firm
-        for queue in member.path:
-            held, own = self.held[queue], self.firm[queue]
-            for kind, amount in enumerate(member.each):
-                held[kind] += sign * amount
-                if firm:
-                    own[kind] += sign * amount
+    def _count(self, member: Member, workers: int) -> None:
+        books = (self.held, self.firm) if member.view.firm else (self.held,)
+        more = [(kind, workers * amount) for kind, amount in enumerate(member.each) if amount]
+        for book in books:
+            for queue in member.path:
+                for kind, amount in more:
+                    book[queue][kind] += amount
 
     # Questions
 
@@ -250,7 +261,7 @@ class Ledger:
 
     def over_limit(self, member: Member, count: int) -> int | None:
         """The number of the queue whose limit so many more workers would exceed, if any."""
-        for queue in member.path:
+        for queue in self._limited[member.leaf]:
             held, limit = self.held[queue], self.limit[queue]
             for kind, amount in enumerate(member.each):
                 if amount and held[kind] + count * amount > limit[kind]:
