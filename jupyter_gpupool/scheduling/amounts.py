@@ -61,6 +61,13 @@ def add(one: Amount, other: Amount) -> Amount:
     return tuple(map(_add, one, other))
 
 
+def more(held: Sequence[int], each: Amount, count: int) -> Amount:
+    """Add so many times an amount to what is held."""
+    if len(each) == 1:
+        return (held[0] + each[0] * count,)
+    return tuple([mine + other * count for mine, other in zip(held, each, strict=True)])
+
+
 def subtract(one: Amount, other: Amount) -> Amount:
     """Subtract kind by kind; what is missing comes out negative."""
     return tuple(map(_sub, one, other))
@@ -79,6 +86,8 @@ def minimum(one: Amount, other: Amount) -> Amount:
 
 def is_within(amount: Sequence[int], bound: Sequence[int]) -> bool:
     """Whether no kind of `amount` goes beyond `bound`, for sequences of any type."""
+    if len(amount) == 1:
+        return amount[0] <= bound[0]
     return all(map(_le, amount, bound))
 
 

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .backfill import Kept
+from .bits import bits
 from .bounds import Hindrance, stops
-from .decisions import Grant
+from .decisions import Constraint, Grant
+from .inventory import Inventory
 from .ledger import Ledger, Member, Turn
 from .shape import WorkerShape
 from .waiting_line import Line
@@ -72,20 +74,45 @@ def _serve(turns: _Turns, leaf: int) -> None:
 
 
 def _turn(turns: _Turns, member: Member) -> Hindrance | None:
-    ledger, count = turns.ledger, member.needs
-    # Who is too big now is too big until something is freed, and this walk frees nothing.
-    too_big = turns.too_big.get(member.view.worker)
+    ledger, kept, count = turns.ledger, turns.kept, member.needs
     hindrance = stops(ledger, member, count)
     if hindrance is not None:
         return hindrance
-    is_too_big = too_big is not None and count >= too_big
-    spots = turns.kept.place(member, count, is_too_big=is_too_big)
+    is_too_big = _is_too_big(turns, member)
+    if is_too_big and not kept.reservations:
+        return Hindrance(member, Constraint.DEVICES)
+    spots = kept.place(member, count, is_too_big=is_too_big)
     if not spots:
         if not is_too_big:
-            turns.too_big[member.view.worker] = count
-        return Hindrance(member, turns.kept.constraint(member, count))
+            turns.too_big[member.view.worker] = min(
+                count, turns.too_big.get(member.view.worker, count)
+            )
+        return Hindrance(member, kept.constraint(member, count))
     turns.before.setdefault(member.view.id, len(member.spots))
     turns.served[member.view.id] = member
     ledger.grant(member, spots)
     member.turn = Turn.SERVED
     return None
+
+
+def _is_too_big(turns: _Turns, member: Member) -> bool:
+    """Whether as many workers of its shape were tried already.
+
+    Who is too big now is too big until something is freed, and this walk frees nothing. Only a part
+    of a device may still fit, beside others of the same people.
+    """
+    shape = member.view.worker
+    smallest = turns.too_big.get(shape)
+    if smallest is None or member.needs < smallest:
+        return False
+    return not (shape.share and _might_share(turns.ledger.inventory, shape, member.sharer))
+
+
+def _might_share(inventory: Inventory, shape: WorkerShape, sharer: str) -> bool:
+    """Whether a part of a device fits beside others of the same people, cores left aside."""
+    shared = inventory.shared_by.get(sharer, 0) if sharer else 0
+    return any(
+        left >= shape.share and bay.sharers[position] == sharer
+        for bay in map(inventory.bays.__getitem__, bits(shared & inventory.accepting(shape)))
+        for position, left in bay.parts.items()
+    )

@@ -8,7 +8,7 @@ and afterwards the claimant's queue may not be fuller, measured by its share, th
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .amounts import NO_LIMIT, Amount, is_within
+from .amounts import NO_LIMIT, Amount, is_within, more
 from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import Piece
@@ -18,7 +18,11 @@ from .victims import Holders, asked_in_turn
 
 def might_reclaim(holders: Holders, claimant: Member) -> bool:
     """Whether a claim may ask others at all: it is entitled to more, and somebody owes."""
-    asking = Asking(holders, claimant, claimant.needs)
+    ledger, count, leaf = holders.ledger, claimant.needs, claimant.leaf
+    # Most are stopped here, where each costs next to nothing.
+    if not is_within(more(holders.held[leaf], claimant.each, count), ledger.share[leaf]):
+        return False
+    asking = Asking(holders, claimant, count)
     return asking.is_entitled() and asking.somebody_owes()
 
 
@@ -70,7 +74,11 @@ class Asking:
 
     def somebody_owes(self) -> bool:
         """Whether any other queue has to give, or might be moved."""
-        return bool(self.below(-1))
+        return any(
+            child != mine
+            for mine in reversed(self.claimant.path)
+            for child in self._siblings(self.ledger.parent[mine], mine)
+        )
 
     def below(self, queue: int) -> tuple[int, ...]:
         """The children of a queue that may be asked: below its own path, those that owe."""
@@ -150,5 +158,4 @@ class Asking:
 
     def _wanted(self, queue: int, held: Sequence[int] | None = None) -> Amount:
         held = self.holders.held[queue] if held is None else held
-        each = self.claimant.each
-        return tuple(mine + more * self.count for mine, more in zip(held, each, strict=True))
+        return more(held, self.claimant.each, self.count)
