@@ -14,7 +14,7 @@ from jupyter_gpupool.pool.rules import SurplusOrder
 
 from . import attained_service
 from .bounds import Hindrance
-from .decisions import Decisions, Grant, Move, Promise, Waiting
+from .decisions import Constraint, Decisions, Grant, Move, Promise, Waiting
 from .granting import grant_from_free
 from .ledger import Ledger, Member, Turn
 from .making_room import Room
@@ -115,7 +115,9 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         takes=tuple(take_of(ledger, given) for given in made.given.values()),
         moves=tuple(made.moves),
         promises=tuple(made.promises),
-        waits=tuple(_waits(ledger, _still_waiting(made.hindered))) if explain else (),
+        waits=tuple(_waits(ledger, _still_waiting(made.hindered), made.promises))
+        if explain
+        else (),
         unfinished=holders.unfinished,
     )
 
@@ -126,7 +128,9 @@ def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:
     made = attained_service.decide(books)
     if not explain:
         return made
-    return replace(made, waits=tuple(_waits(ledger, attained_service.hindered(books))))
+    return replace(
+        made, waits=tuple(_waits(ledger, attained_service.hindered(books), made.promises))
+    )
 
 
 def _keep_promises(ledger: Ledger, made: _Made) -> None:
@@ -183,8 +187,17 @@ def _still_waiting(hindered: Sequence[Hindrance]) -> Iterator[Hindrance]:
     return (h for h in last.values() if h.member.needs)
 
 
-def _waits(ledger: Ledger, hindered: Iterable[Hindrance]) -> Iterator[Waiting]:
+def _waits(
+    ledger: Ledger, hindered: Iterable[Hindrance], promises: Iterable[Promise]
+) -> Iterator[Waiting]:
     yield from reasons(ledger, hindered)
+    for promise in promises:
+        yield Waiting(
+            claim_id=promise.claim_id,
+            place=1,
+            constraint=Constraint.FREEING,
+            reason=promise.reason,
+        )
     for member in ledger.members.values():
         if member.promised:
             yield freeing(ledger, member)
