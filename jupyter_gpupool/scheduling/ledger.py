@@ -80,6 +80,8 @@ class Ledger:
         firm: The part of it that firm claims hold.
         share: What each queue's fair share is.
         allowed: What it may hold before others may take it back: its share, or its guarantee.
+        full: The same, or all there is where it is not limited: what counts as full.
+        ranks: By queue, what orders it before anything it holds, and after: see `queue_order`.
         protects: Whether any queue protects young claims at all.
         total: All there is to share out.
         counted: The kinds of which there is anything.
@@ -112,9 +114,13 @@ class Ledger:
         self.firm = [[0] * len(self.kinds) for _ in queues]
         self.share: list[Amount] = [(0,) * len(self.kinds) for _ in queues]
         self.allowed: list[Amount] = list(self.share)
+        self.full: list[Amount] = list(self.share)
+        self.ranks = [(-queue.priority, queue.created, queue.name) for queue in queues]
         self.inventory = Inventory(view.hosts)
         self.total = capacity_of(self.inventory, self.kinds)
         self.counted = tuple(kind for kind, amount in enumerate(self.total) if amount)
+        for number, share in enumerate(self.share):
+            self._allow(number, share)
         self.members: dict[ClaimId, Member] = {}
         self.expected: Counter[WorkerShape] = Counter()
         self._done: list[tuple[Member, Spot, bool]] = []
@@ -285,11 +291,18 @@ class Ledger:
         return None
 
     def set_shares(self, shares: Mapping[str, Amount]) -> None:
-        """Enter each queue's fair share."""
-        for number, name in enumerate(self.names):
-            share = self.share[number] = shares[name]
-            for_sure = map(max, self.guarantee[number], share)
-            self.allowed[number] = tuple(map(min, self.limit[number], for_sure))
+        """Enter the fair shares of these queues."""
+        for name, share in shares.items():
+            number = self.number[name]
+            if share != self.share[number]:
+                self.share[number] = share
+                self._allow(number, share)
+
+    def _allow(self, queue: int, share: Amount) -> None:
+        for_sure = map(max, self.guarantee[queue], share)
+        allowed = self.allowed[queue] = tuple(map(min, self.limit[queue], for_sure))
+        all_of_it = zip(allowed, self.total, strict=True)
+        self.full[queue] = tuple(all_ if may >= NO_LIMIT else may for may, all_ in all_of_it)
 
     def requests(self) -> dict[str, Amount]:
         """What the claims of each leaf hold and would take, all together."""

@@ -108,7 +108,7 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         made.hindered += granting.hindered
     holders = Holders(ledger)
     for search in _SEARCHES:
-        if search.step in steps:
+        if search.step in steps and not holders.unfinished:
             _make_room_for_each(holders, waiting, search, made)
     return Decisions(
         grants=tuple(made.grants),

@@ -56,7 +56,8 @@ class Holders:
         """Where a queue stands by what it holds."""
         found = self._keys.get(queue)
         if found is None:
-            found = self._keys[queue] = key_of(self.ledger, queue, self.held[queue], 0)
+            held = self.held[queue]
+            found = self._keys[queue] = key_of(self.ledger, queue, held, held, 0)
         return found
 
     def owing(self, queue: int, *, beyond_guarantee: bool) -> tuple[int, ...]:
@@ -122,10 +123,18 @@ def asked_in_turn(holders: Holders, below: Children) -> Iterator[Piece]:
     ledger, off = holders.ledger, dict[int, list[int]]()
     given: dict[int, int] = {}
     spent: set[int] = set()
+    keys: dict[int, tuple[list[int], Key]] = {}
 
     def standing(queue: int) -> Key:
         less = off.get(queue)
-        return key_of(ledger, queue, tuple(less), -1) if less else holders.key(queue)
+        if not less:
+            return holders.key(queue)
+        held, known = ledger.held[queue], keys.get(queue)
+        if known is not None and known[0] == held:
+            return known[1]
+        found = key_of(ledger, queue, held, tuple(less), -1)
+        keys[queue] = (list(held), found)
+        return found
 
     while -1 not in spent:
         queue = -1
@@ -143,6 +152,7 @@ def asked_in_turn(holders: Holders, below: Children) -> Iterator[Piece]:
         piece = pieces[at]
         for above in piece.member.path:
             less = off.setdefault(above, [0] * len(ledger.kinds))
+            keys.pop(above, None)
             for kind, amount in enumerate(piece.member.each):
                 less[kind] += amount * len(piece.spots)
         yield piece

@@ -75,8 +75,9 @@ class Line:
         head = self._head(queue)
         if head is None:
             return
-        key = key_of(self._ledger, queue, head.each, head.needs, urgency=head.view.priority)
-        parent = self._ledger.parent[queue]
+        ledger, urgency = self._ledger, head.view.priority
+        key = key_of(ledger, queue, ledger.held[queue], head.each, head.needs, urgency)
+        parent = ledger.parent[queue]
         heappush(self._below.setdefault(parent, []), (key, self._version[queue], queue))
 
     def _first_below(self, queue: int) -> int | None:
