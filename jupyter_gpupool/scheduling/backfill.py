@@ -39,18 +39,21 @@ class Standing(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """Where a blocked claim can start, and when.
+    """Where a blocked claim can start, and when; or where devices are booked for a queue.
 
     Attributes:
+        holder: The claim, or None for a booking.
         hidden: What nobody else may have now.
         is_hidden: Whether the books show it as held at this moment.
+        queue: The number of the queue that booked, else -1; its claims may start early.
     """
 
-    holder: Member
+    holder: Member | None
     gap: Gap
     standing: Standing
     hidden: list[Keeping]
     is_hidden: bool = True
+    queue: int = -1
 
 
 @dataclass(slots=True)
@@ -96,6 +99,11 @@ class Kept:
         """Let a search see what is kept for a claim, and what it may pass by."""
         return self.opened(member, search, _spots_of) if self.reservations else search()
 
+    def is_due(self, member: Member) -> bool:
+        """Whether a claim's reservation starts now."""
+        now_s = self.ledger.now_s
+        return any(r.holder is member and r.gap.start_s <= now_s for r in self.reservations)
+
     def constraint(self, member: Member, count: int) -> Constraint:
         """What hinders a claim that was not placed: a reservation, or too few devices."""
         if not self.reservations:
@@ -108,6 +116,13 @@ class Kept:
             self._hide(shown)
             self._hindered[asked] = Constraint.RESERVED if would_fit else Constraint.DEVICES
         return self._hindered[asked]
+
+    def keep_until(self, from_s: float, queue: int, hidden: Sequence[Keeping]) -> None:
+        """Keep what is free for a queue whose booking begins at a moment."""
+        gap = Gap(from_s, tuple(keeping.spot for keeping in hidden))
+        booked = Reservation(None, gap, Standing.GUARANTEED, list(hidden), queue=queue)
+        self.reservations.append(booked)
+        self._hide([booked])
 
     def close(self) -> None:
         """Show everything again, before the books are counted."""
@@ -142,6 +157,7 @@ class Kept:
                 continue
             if (
                 reservation.holder is member
+                or reservation.queue in member.path
                 or standing < reservation.standing
                 or ends_s <= reservation.gap.start_s
                 or _may_be_lent(self.ledger, member, reservation)
@@ -149,7 +165,8 @@ class Kept:
                 yield reservation
 
     def _note_loan(self, member: Member, reservation: Reservation) -> None:
-        if reservation.holder is member or _ends_before(self.ledger, member, reservation):
+        is_own = reservation.holder is member or reservation.queue in member.path
+        if is_own or _ends_before(self.ledger, member, reservation):
             return
         if standing_of(self.ledger, member, 0) < reservation.standing:
             return
@@ -170,7 +187,7 @@ class Kept:
     def _hide(self, reservations: Iterable[Reservation]) -> None:
         inventory = self.ledger.inventory
         for reservation in reservations:
-            sharer = reservation.holder.sharer
+            sharer = "" if reservation.holder is None else reservation.holder.sharer
             reservation.hidden = [
                 kept
                 for kept in reservation.hidden
@@ -246,12 +263,12 @@ def _ends_before(ledger: Ledger, member: Member, reservation: Reservation) -> bo
 
 def _may_be_lent(ledger: Ledger, member: Member, reservation: Reservation) -> bool:
     """Whether a claim is thought to have ended before, and may be hibernated if it has not."""
-    view, left_s = member.view, reservation.gap.start_s - ledger.now_s
+    view, left_s, holder = member.view, reservation.gap.start_s - ledger.now_s, reservation.holder
+    if holder is None:
+        return False
     if view.expected_s is None or not view.can_hibernate or view.firm or member.spots:
         return False
-    untouchable_s = protected_s(
-        ledger.tree, claimant=reservation.holder.view.queue, victim=view.queue
-    )
+    untouchable_s = protected_s(ledger.tree, claimant=holder.view.queue, victim=view.queue)
     return max(view.expected_s, untouchable_s) <= left_s
 
 

@@ -3,15 +3,16 @@
 One of the searches of a pass, as `reclaiming.reclaim_for` is; see `backfill` for who is lent what.
 """
 
-from .backfill import is_blocked
+from .backfill import Kept
 from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import pieces_of
 
 
-def end_overrun_for(ledger: Ledger, claimant: Member) -> Room | None:
-    """Find who has overrun a gap and goes so that a blocked claim fits; changes nothing."""
-    if not is_blocked(ledger, claimant):
+def end_overrun_for(kept: Kept, claimant: Member) -> Room | None:
+    """Find who has overrun a gap and goes so that a claim starts that is due; changes nothing."""
+    ledger = kept.ledger
+    if not kept.is_due(claimant):
         return None
     overrun = [member for member in ledger.members.values() if has_overrun(ledger, member)]
     if not overrun:

@@ -124,7 +124,7 @@ class World:
                 self._hold(ledger, member, now_s, kept.lent.get(member.view.id))
 
     def _overrun(self, ledger: Ledger, kept: Kept, member: Member):
-        room = kept.room(member, lambda: end_overrun_for(ledger, member))
+        room = kept.room(member, lambda: end_overrun_for(kept, member))
         if room is None:
             return ()
         for piece in room.taken:
