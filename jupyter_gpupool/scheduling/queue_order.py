@@ -25,7 +25,7 @@ the weaker first; the older; the name.
 
 
 def key_of(
-    ledger: Ledger, queue: int, held: Sequence[int], each: Amount, count: int, urgency: int = 0
+    ledger: Ledger, queue: int, held: Sequence[int], each: Amount, count: int, *, urgency: int = 0
 ) -> Key:
     """Where a queue stands if it gets something, or after it has given something.
 
@@ -41,19 +41,16 @@ def key_of(
     over, beyond, without, filled_with, filled = True, False, False, 0.0, 0.0
     # Written out, for this runs ten thousand times a pass.
     for kind in ledger.counted:
-        has, of = held[kind], filled_at[kind]
+        has, of = held[kind], filled_at[kind] or _NO_SHARE
         wanted = has + each[kind] * count
         if has <= share[kind]:
             over = False
         if wanted > guarantee[kind]:
             beyond = True
-        if not of:
-            without = without or bool(wanted)
-            of = _NO_SHARE
-        if wanted / of > filled_with:
-            filled_with = wanted / of
-        if has / of > filled:
-            filled = has / of
+        if of == _NO_SHARE and wanted:
+            without = True
+        filled_with = max(filled_with, wanted / of)
+        filled = max(filled, has / of)
     priority, created, name = ledger.ranks[queue]
     rank = (priority, -urgency, without, filled_with, filled, ledger.allowed[queue])
     return (over, beyond, *rank, created, name)

@@ -76,7 +76,7 @@ class Line:
         if head is None:
             return
         ledger, urgency = self._ledger, head.view.priority
-        key = key_of(ledger, queue, ledger.held[queue], head.each, head.needs, urgency)
+        key = key_of(ledger, queue, ledger.held[queue], head.each, head.needs, urgency=urgency)
         parent = ledger.parent[queue]
         heappush(self._below.setdefault(parent, []), (key, self._version[queue], queue))
 
