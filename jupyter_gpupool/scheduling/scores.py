@@ -6,21 +6,20 @@ inventory. A change of the books touches one host; only its bays are looked at a
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from .bits import lowest
-from .fragmentation import Cost, Fragmentation, HostState, Key, remember
+from .fragmentation import Fragmentation, HostState
+from .prices import Cost, Key, prices_of
 from .shape import WorkerShape
 from .workload import plainly
 
-_Price: TypeAlias = Callable[[Key], Cost | None]
-
 _LONGEST_LOG = 100_000
-_UNKNOWN = Cost(0, opens=False, free=-1, left=-1)
-"""Stands for a cost not worked out yet, for None is one: it does not fit."""
 
 
 class Change(NamedTuple):
+    """A bay that has come from one state to another."""
+
     bay: int
     before: Key
     after: Key
@@ -84,18 +83,18 @@ class Scores:
     """The states of all hosts, and a ranking for each shape that has asked.
 
     Args:
-        fragmentation: By what costs are measured.
+        measure: By what costs are measured.
         bays_of: The bays of each host.
         state_of: Tells the state of a host now, by its number.
     """
 
     def __init__(
         self,
-        fragmentation: Fragmentation,
+        measure: Fragmentation,
         bays_of: Sequence[tuple[int, ...]],
         state_of: Callable[[int], HostState],
     ) -> None:
-        self.fragmentation = fragmentation
+        self._measure = measure
         self._bays_of = bays_of
         self._state_of = state_of
         self._states = [state_of(host) for host in range(len(bays_of))]
@@ -121,13 +120,13 @@ class Scores:
         self._touched.append(host)
 
     def ranking(self, shape: WorkerShape, *, shared: bool = False) -> Ranking:
-        """The bays for a worker as they are now; `shared` as in `Fragmentation.cost`."""
+        """The bays for a worker as they are now; `shared` as in `Prices`."""
         self._catch_up()
         key = (plainly(shape), shared)
         ranking = self._rankings.get(key)
         if ranking is None:
-            price = self._price_of(*key)
-            self._rankings[key] = ranking = Ranking(price, self._bays, len(self._log))
+            prices = prices_of(self._measure, *key)
+            self._rankings[key] = ranking = Ranking(prices, self._bays, len(self._log))
         ranking.follow(self._log)
         return ranking
 
@@ -136,19 +135,6 @@ class Scores:
         self._catch_up()
         found = (bays & among for bays in self._bays.values())
         return max((room(lowest(bays)) for bays in found if bays), default=0)
-
-    def _price_of(self, shape: WorkerShape, shared: bool) -> _Price:  # noqa: FBT001 - half of a key
-        fragmentation = self.fragmentation
-        known = fragmentation.known_costs(shape, shared=shared)
-
-        def price(key: Key) -> Cost | None:
-            cost = known.get(key, _UNKNOWN)
-            if cost is _UNKNOWN:
-                cost = fragmentation.cost(shape, *key, shared=shared)
-                remember(known, key, cost)
-            return cost
-
-        return price
 
     def _catch_up(self) -> None:
         """Look again at every host that was touched."""

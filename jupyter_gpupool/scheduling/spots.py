@@ -23,17 +23,20 @@ def place(ledger: Ledger, member: Member, least: int, most: int) -> tuple[Spot, 
 
     Changes nothing in the end.
     """
-    inventory, shape = ledger.inventory, member.view.worker
-    wish = wish_of(inventory, member)
-    if shape.spread:
-        found = _gathered(inventory, wish, most, _apart)
-    elif shape.share:
-        found = _gathered(inventory, wish, most, _part)
-    elif shape.cpu or shape.memory_bytes or not shape.devices:
-        found = _gathered(inventory, wish, most, _bundle)
-    else:
-        found = best_fit(inventory, wish, most)
+    found = spots_for(ledger.inventory, wish_of(ledger.inventory, member), most)
     return found if len(found) >= max(1, least) else ()
+
+
+def spots_for(inventory: Inventory, wish: Wish, most: int) -> tuple[Spot, ...]:
+    """Choose spots for up to so many workers; changes nothing in the end."""
+    shape = wish.shape
+    if shape.spread:
+        return _gathered(inventory, wish, most, _apart)
+    if shape.share:
+        return _gathered(inventory, wish, most, _part)
+    if shape.cpu or shape.memory_bytes or not shape.devices:
+        return _gathered(inventory, wish, most, _bundle)
+    return best_fit(inventory, wish, most)
 
 
 def _gathered(inventory: Inventory, wish: Wish, most: int, find: _Finder) -> tuple[Spot, ...]:

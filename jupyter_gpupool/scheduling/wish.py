@@ -7,9 +7,9 @@ workers already, hosts near its data, racks where it has workers.
 from typing import NamedTuple
 
 from .bits import lowest
-from .fragmentation import Cost
 from .inventory import Inventory
 from .ledger import Member
+from .prices import Cost
 from .scores import Ranking
 from .shape import WorkerShape
 

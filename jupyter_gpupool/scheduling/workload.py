@@ -15,7 +15,7 @@ Workload: TypeAlias = tuple["Demand", ...]
 MOST_SHAPES = 64
 """Rarer shapes than these are left out: each one costs a step for every state of a host."""
 
-_STEPS = 256
+_STEPS = 64
 
 
 class Demand(NamedTuple):
@@ -53,12 +53,16 @@ def plainly(shape: WorkerShape) -> WorkerShape:
 
 
 def _weighed(counts: Mapping[WorkerShape, int]) -> Workload:
-    most = sorted(counts.items(), key=_rank)[:MOST_SHAPES]
+    most = sorted(counts.items(), key=lambda item: (-item[1], _order(item[0])))[:MOST_SHAPES]
     total = sum(count for _, count in most)
-    met = (Demand(shape, max(1, count * _STEPS // total)) for shape, count in most)
-    return (*met, *TYPICAL)
+    met = (Demand(shape, _step(count, total)) for shape, count in most)
+    return (*sorted(met, key=lambda demand: _order(demand.shape)), *TYPICAL)
 
 
-def _rank(item: tuple[WorkerShape, int]) -> tuple[object, ...]:
-    shape, count = item
-    return (-count, shape[:6], tuple(sorted(shape.labels)))
+def _step(count: int, total: int) -> int:
+    """The power of two next to a shape's part of the whole."""
+    return 1 << (count * _STEPS // total).bit_length()
+
+
+def _order(shape: WorkerShape) -> tuple[object, ...]:
+    return (shape[:6], tuple(sorted(shape.labels)))

@@ -6,7 +6,8 @@ from packing import a_part
 
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.scheduling.bays import Kind
-from jupyter_gpupool.scheduling.fragmentation import BayState, Cost, Fragmentation, HostState
+from jupyter_gpupool.scheduling.fragmentation import BayState, Fragmentation, HostState
+from jupyter_gpupool.scheduling.prices import Cost, Prices
 from jupyter_gpupool.scheduling.scores import Change, Ranking
 from jupyter_gpupool.scheduling.shape import WorkerShape
 from jupyter_gpupool.scheduling.workload import TYPICAL, Demand, Workload, workload_of
@@ -58,15 +59,15 @@ def test_filling_a_useless_rest_costs_less_than_nothing() -> None:
     """A worker on a rest that no other can use is better than one that splits a device."""
     measure = Fragmentation((Demand(WorkerShape(), 1),), [A100])
     state = HostState(1, 1, (BayState(0, 1, (500,)),))
-    assert measure.cost(a_part(500), state, 0, shared=True) == Cost(-500, False, 1, 500)
-    assert measure.cost(a_part(500), state, 0, shared=False) == Cost(500, True, 1, 1000)
+    assert Prices(measure, a_part(500), shared=True)((state, 0)) == Cost(-500, False, 1, 500)
+    assert Prices(measure, a_part(500), shared=False)((state, 0)) == Cost(500, True, 1, 1000)
 
 
 def test_what_does_not_fit_has_no_cost() -> None:
     """Too few devices, too small rests, too few cores and wrong kinds are no place at all."""
     measure, state = Fragmentation(TYPICAL, [T4]), HostState(1, 1, (BayState(0, 0, (500,)),))
     for shape in (WorkerShape(), a_part(501), a_part(1, cpu=2), a_part(1, model="a100")):
-        assert measure.cost(shape, state, 0, shared=True) is None
+        assert Prices(measure, shape, shared=True)((state, 0)) is None
 
 
 @given(
