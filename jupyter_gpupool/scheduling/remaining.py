@@ -18,10 +18,17 @@ def must_end_s(claim: ClaimView, now_s: float) -> float | None:
     return _began(claim, now_s) + claim.time_limit_s
 
 
-def should_end_s(claim: ClaimView, now_s: float) -> float:
-    """When a claim is thought to end: by what is expected of it, and no later than its limit."""
+def should_end_s(claim: ClaimView, now_s: float, took_s: float | None = None) -> float:
+    """When a claim is thought to end: by what is expected of it, and no later than its limit.
+
+    Args:
+        claim: One that holds devices, or starts now.
+        now_s: The present.
+        took_s: What to expect of it instead of what its view says.
+    """
     began = _began(claim, now_s)
-    ends_s = began if claim.expected_s is None else began + claim.expected_s
+    expected_s = claim.expected_s if took_s is None else took_s
+    ends_s = began if expected_s is None else began + expected_s
     if ends_s <= now_s:
         ends_s = now_s + max(LEAST_S, now_s - began)
     limit_s = must_end_s(claim, now_s)
