@@ -200,6 +200,15 @@ class Ledger:
             self.inventory.take(member.view.worker, spot, member.sharer)
             self._note(member, spot)
 
+    def promise(self, member: Member, spots: Iterable[Spot]) -> None:
+        """Let a claim wait for what it was just granted, until it is freed; there is no way back.
+
+        Books that were rolled back beyond this point would be wrong: a pass ends with `settle`.
+        """
+        for spot in spots:
+            member.spots.remove(spot)
+            member.promised.append(spot)
+
     def put_back(self, member: Member, spots: Iterable[Spot]) -> None:
         """Let a claim hold again what was just taken from it."""
         for spot in spots:
@@ -290,13 +299,16 @@ class Ledger:
                     return queue
         return None
 
-    def set_shares(self, shares: Mapping[str, Amount]) -> None:
-        """Enter the fair shares of these queues."""
+    def set_shares(self, shares: Mapping[str, Amount]) -> list[int]:
+        """Enter the fair shares of these queues, and give the numbers of those that changed."""
+        changed = []
         for name, share in shares.items():
             number = self.number[name]
             if share != self.share[number]:
                 self.share[number] = share
                 self._allow(number, share)
+                changed.append(number)
+        return changed
 
     def _allow(self, queue: int, share: Amount) -> None:
         for_sure = map(max, self.guarantee[queue], share)

@@ -174,6 +174,7 @@ def _enter(ledger: Ledger, claimant: Member, room: Room, made: _Made) -> None:
     for piece in room.taken:
         made.given.setdefault(piece.member.view.id, []).append((piece, claimant))
     ledger.grant(claimant, room.spots)
+    ledger.promise(claimant, room.spots)
     claimant.turn = Turn.SERVED
     made.promises.append(promise_of(ledger, claimant, room.spots))
     for piece, spots in room.moved:
@@ -191,6 +192,7 @@ def _waits(
     ledger: Ledger, hindered: Iterable[Hindrance], promises: Iterable[Promise]
 ) -> Iterator[Waiting]:
     yield from reasons(ledger, hindered)
+    new = {promise.claim_id for promise in promises}
     for promise in promises:
         yield Waiting(
             claim_id=promise.claim_id,
@@ -199,5 +201,5 @@ def _waits(
             reason=promise.reason,
         )
     for member in ledger.members.values():
-        if member.promised:
+        if member.promised and member.view.id not in new:
             yield freeing(ledger, member)

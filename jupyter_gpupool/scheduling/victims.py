@@ -7,6 +7,8 @@ before taken off. What the books say of each queue is worked out once and kept u
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from math import inf
 
+from jupyter_gpupool.pool.ids import ClaimId
+
 from .amounts import is_within
 from .ledger import Ledger, Member
 from .making_room import Room
@@ -18,23 +20,20 @@ Children = Callable[[int], Iterable[int]]
 
 
 class Holders:
-    """The claims that hold something, by queue, for all searches of one pass.
+    """The claims that hold something, by queue, for all searches of a pass or of many.
 
     Attributes:
         members: Those that may be taken at all, by the number of their queue.
         held: What each queue holds before the search that is going on.
         unfinished: Somebody was not searched for, for the pass has searched enough.
-        queues: Those in which, or below which, anything may be taken.
+        queues: Those in which, or below which, anything may be taken, with the number of claims.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.members: dict[int, list[Member]] = {}
-        for member in ledger.members.values():
-            if member.spots and not member.view.firm:
-                self.members.setdefault(member.leaf, []).append(member)
+        self.members: dict[int, dict[ClaimId, Member]] = {}
         self.held = [tuple(held) for held in ledger.held]
-        self.queues = {q for leaf in self.members for q in ledger.path_of(leaf)}
+        self.queues: dict[int, int] = {}
         self._pieces: dict[int, list[Piece]] = {}
         self._keys: dict[int, Key] = {}
         self._lowest: dict[int, float] = {}
@@ -42,13 +41,37 @@ class Holders:
         self._searches_left = ledger.rules.most_searches
         self._in_vain: dict[Hashable, int] = {}
         self.unfinished = False
+        for member in ledger.members.values():
+            self._enlist(member)
+
+    def _enlist(self, member: Member) -> None:
+        """Count a claim among its queue's if it holds something that may be taken, else do not."""
+        here, may_give = self.members.get(member.leaf, {}), bool(member.spots)
+        if may_give == (member.view.id in here) or member.view.firm:
+            return
+        if may_give:
+            self.members.setdefault(member.leaf, {})[member.view.id] = member
+        else:
+            del here[member.view.id]
+        for queue in member.path:
+            self.queues[queue] = self.queues.get(queue, 0) + (1 if may_give else -1)
+            if not self.queues[queue]:
+                del self.queues[queue]
+        if not here and not may_give:
+            del self.members[member.leaf]
+
+    def begin(self, searches: int, *, anew: bool) -> None:
+        """Let a pass begin that may search so often; `anew` if anything has changed."""
+        self._searches_left, self.unfinished = searches, False
+        if anew:
+            self._in_vain.clear()
 
     def pieces(self, leaf: int) -> list[Piece]:
         """What the claims of a queue can give, whoever is asked first first."""
         found = self._pieces.get(leaf)
         if found is None:
-            members = self.members.get(leaf, ())
-            given = (piece for member in members for piece in pieces_of(member))
+            members = self.members.get(leaf, {})
+            given = (piece for member in members.values() for piece in pieces_of(member))
             found = self._pieces[leaf] = sorted(given, key=asked_first)
         return found
 
@@ -80,8 +103,8 @@ class Holders:
         """The lowest priority of those of a queue that may be taken; infinite if there are none."""
         found = self._lowest.get(leaf)
         if found is None:
-            members = (m.view.priority for m in self.members.get(leaf, ()) if m.spots)
-            found = self._lowest[leaf] = min(members, default=inf)
+            members = self.members.get(leaf, {}).values()
+            found = self._lowest[leaf] = min((m.view.priority for m in members), default=inf)
         return found
 
     def may_search(self, kind: Hashable, count: int) -> bool:
@@ -105,13 +128,18 @@ class Holders:
 
     def changed(self, member: Member) -> None:
         """Forget what was worked out of a claim's queues."""
+        self._enlist(member)
         self._pieces.pop(member.leaf, None)
         self._lowest.pop(member.leaf, None)
         for queue in member.path:
-            self._keys.pop(queue, None)
-            self._owing.pop((self.ledger.parent[queue], True), None)
-            self._owing.pop((self.ledger.parent[queue], False), None)
+            self.share_changed(queue)
             self.held[queue] = tuple(self.ledger.held[queue])
+
+    def share_changed(self, queue: int) -> None:
+        """Forget where a queue stands."""
+        self._keys.pop(queue, None)
+        self._owing.pop((self.ledger.parent[queue], True), None)
+        self._owing.pop((self.ledger.parent[queue], False), None)
 
     def below(self, queue: int) -> Iterator[int]:
         """All queues below one in which anything is held."""
