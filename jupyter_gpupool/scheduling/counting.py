@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import HostId
 
+from .bits import bits
 from .inventory import Inventory
 from .shape import WHOLE, HostShape, Obstacle, WorkerShape
 
@@ -20,12 +21,25 @@ class Gang(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Bays of one kind of device and one size, as bits."""
+    """Bays of one kind of device and one size, on hosts of one size, as bits."""
 
     model: str
     memory_bytes: int
     size: int
+    host_cpu: int
+    host_memory: int
     bays: int
+
+    def holds(self, shape: WorkerShape) -> int:
+        """How many workers of a shape such a bay holds when it is empty."""
+        most = self.size // shape.devices if shape.devices else max(1, self.size)
+        if shape.share:
+            most = self.size * (WHOLE // shape.share)
+        if shape.cpu and self.host_cpu:
+            most = min(most, self.host_cpu // shape.cpu)
+        if shape.memory_bytes and self.host_memory:
+            most = min(most, self.host_memory // shape.memory_bytes)
+        return most
 
 
 class Counting:
@@ -43,20 +57,27 @@ class Counting:
         for kind in self._kinds:
             if not _would_do(shape, kind.model, kind.memory_bytes):
                 continue
-            each = kind.size // shape.devices if shape.devices else kind.size
+            each = kind.holds(shape)
             bays = (kind.bays & ~shut_out).bit_count() if each else 0
-            workers += bays * each * (WHOLE // shape.share if shape.share else 1)
+            workers += bays * each
             hosts += bays
         return Gang(workers, hosts)
 
     def free(self, shape: WorkerShape) -> int:
         """Count the workers that would fit on devices that are wholly free, host by host."""
         inventory, accepted = self._inventory, self._inventory.accepting(shape)
+        if shape.cpu or shape.memory_bytes:
+            return sum(self._room(bay, shape) for bay in bits(accepted))
         each = shape.devices or 1
         return sum(
             free // each * (bays & accepted).bit_count()
             for free, bays in enumerate(inventory.by_free)
         )
+
+    def _room(self, bay: int, shape: WorkerShape) -> int:
+        room = self._inventory.room(bay, shape)
+        free = self._inventory.bays[bay].whole.bit_count()
+        return min(room, free) if shape.thousandths else room
 
     def obstacles(self, shape: WorkerShape) -> Iterator[Obstacle]:
         """List what stands against each device that would do, leases left out."""
@@ -81,12 +102,13 @@ class Counting:
 
 
 def _kinds(inventory: Inventory) -> Iterable[_Kind]:
-    found: dict[tuple[str, int, int], int] = {}
+    found: dict[tuple[str, int, int, int, int], int] = {}
     for number, bay in enumerate(inventory.bays):
         model, memory = (
             (bay.devices[0].model, bay.devices[0].memory_bytes) if bay.devices else ("", 0)
         )
-        key = (model.lower(), memory, len(bay.devices))
+        host = inventory.hosts[bay.host]
+        key = (model.lower(), memory, len(bay.devices), host.cpu, host.memory_bytes)
         found[key] = found.get(key, 0) | 1 << number
     return (_Kind(*key, bays) for key, bays in found.items())
 
