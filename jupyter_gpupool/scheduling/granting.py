@@ -4,7 +4,7 @@ Gangs start whole on their minimum; then they grow one worker at a time, in turn
 else, for a claim that has its minimum stands behind one that has not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .backfill import Kept
@@ -13,6 +13,7 @@ from .bounds import Hindrance, stops
 from .decisions import Constraint, Grant
 from .inventory import Inventory
 from .ledger import Ledger, Member, Turn
+from .queue_order import KnownKeys
 from .shape import WorkerShape
 from .waiting_line import Line
 from .wording import grant_of
@@ -24,6 +25,7 @@ class Granting:
 
     grants: tuple[Grant, ...] = ()
     hindered: tuple[Hindrance, ...] = ()
+    served: tuple[Member, ...] = ()
 
 
 @dataclass(slots=True)
@@ -46,10 +48,25 @@ class _Turns:
 
 
 def grant_from_free(
-    ledger: Ledger, waiting: Iterable[Member], kept: Kept | None = None
+    ledger: Ledger,
+    waiting: Iterable[Member],
+    kept: Kept | None = None,
+    *,
+    too_big: dict[WorkerShape, int] | None = None,
+    keys: KnownKeys | None = None,
 ) -> Granting:
-    """Serve all who can be served with what is free and not kept, and enter it in the books."""
-    turns = _Turns(ledger, Line(ledger, waiting), kept or Kept(ledger))
+    """Serve all who can be served with what is free and not kept, and enter it in the books.
+
+    Args:
+        ledger: The books.
+        waiting: Who may be served.
+        kept: Reservations of those who are blocked.
+        too_big: What is known from earlier passes of who does not fit; what is met is added.
+        keys: What is known from earlier passes of where queues stand.
+    """
+    turns = _Turns(ledger, Line(ledger, waiting, keys), kept or Kept(ledger))
+    if too_big is not None:
+        turns.too_big = too_big
     while (leaf := turns.line.leaf()) is not None:
         _serve(turns, leaf)
         turns.line.refresh(leaf)
@@ -57,7 +74,7 @@ def grant_from_free(
         turns.kept.as_lent(grant_of(ledger, member, member.spots[turns.before[claim_id] :]))
         for claim_id, member in turns.served.items()
     )
-    return Granting(grants, tuple(turns.hindered))
+    return Granting(grants, tuple(turns.hindered), tuple(turns.served.values()))
 
 
 def _serve(turns: _Turns, leaf: int) -> None:
@@ -78,7 +95,7 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     hindrance = stops(ledger, member, count)
     if hindrance is not None:
         return hindrance
-    is_too_big = _is_too_big(turns, member)
+    is_too_big = fits_nowhere(ledger, member, turns.too_big)
     if is_too_big and not kept.reservations:
         return Hindrance(member, Constraint.DEVICES)
     spots = kept.place(member, count, is_too_big=is_too_big)
@@ -95,17 +112,16 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     return None
 
 
-def _is_too_big(turns: _Turns, member: Member) -> bool:
+def fits_nowhere(ledger: Ledger, member: Member, too_big: Mapping[WorkerShape, int]) -> bool:
     """Whether as many workers of its shape were tried already.
 
     Who is too big now is too big until something is freed, and this walk frees nothing. Only a part
     of a device may still fit, beside others of the same people.
     """
     shape = member.view.worker
-    smallest = turns.too_big.get(shape)
-    if smallest is None or member.needs < smallest:
+    if member.needs < too_big.get(shape, member.needs + 1):
         return False
-    return not (shape.share and _might_share(turns.ledger.inventory, shape, member.sharer))
+    return not (shape.share and _might_share(ledger.inventory, shape, member.sharer))
 
 
 def _might_share(inventory: Inventory, shape: WorkerShape, sharer: str) -> bool:

@@ -54,3 +54,34 @@ def key_of(
     priority, created, name = ledger.ranks[queue]
     rank = (priority, -urgency, without, filled_with, filled, ledger.allowed[queue])
     return (over, beyond, *rank, created, name)
+
+
+Rank: TypeAlias = tuple[bool, bool, int, int]
+"""The first part of a key, which no fair share outweighs."""
+
+
+def rank_of(
+    ledger: Ledger, queue: int, held: Sequence[int], each: Amount, count: int, urgency: int
+) -> Rank:
+    """What of a queue's key comes before how full it is."""
+    over, beyond, priority, negated, *_ = key_of(ledger, queue, held, each, count, urgency=urgency)
+    return over, beyond, priority, negated
+
+
+class KnownKeys:
+    """Where queues stood when they were asked last, for books that live on between passes."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[list[int], Amount, Amount, int, int, Key]] = {}
+
+    def key_of(
+        self, ledger: Ledger, queue: int, each: Amount, count: int, *, urgency: int = 0
+    ) -> Key:
+        """Where a queue stands with what it holds now, as from `key_of`."""
+        held, share = ledger.held[queue], ledger.share[queue]
+        known = self._known.get(queue)
+        if known is not None and known[0] == held and known[1:5] == (share, each, count, urgency):
+            return known[5]
+        key = key_of(ledger, queue, held, each, count, urgency=urgency)
+        self._known[queue] = (list(held), share, each, count, urgency, key)
+        return key

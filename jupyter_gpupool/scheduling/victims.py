@@ -6,14 +6,16 @@ before taken off. What the books say of each queue is worked out once and kept u
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from math import inf
-
-from jupyter_gpupool.pool.ids import ClaimId
+from typing import TYPE_CHECKING
 
 from .amounts import is_within
 from .ledger import Ledger, Member
 from .making_room import Room
 from .pieces import Piece, asked_first, pieces_of
 from .queue_order import Key, key_of
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.pool.ids import ClaimId
 
 Children = Callable[[int], Iterable[int]]
 """The queues below one that may be asked, -1 being above all."""

@@ -5,11 +5,13 @@ Kept between passes by `kept_books`, so that a pass needs to sort nobody.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
-
-from jupyter_gpupool.pool.ids import ClaimId
+from typing import TYPE_CHECKING
 
 from .ledger import Member
 from .waiting_line import Standing, claim_order
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.pool.ids import ClaimId
 
 Entry = tuple[Standing, Member]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from .ledger import Ledger, Member
-from .queue_order import Key, key_of
+from .queue_order import Key, KnownKeys
 
 Standing = tuple[int, int, float, float, str]
 
@@ -24,8 +24,11 @@ def claim_order(member: Member) -> Standing:
 class Line:
     """The claims that wait. `leaf` says whose turn it is, `first` which of its claims."""
 
-    def __init__(self, ledger: Ledger, members: Iterable[Member]) -> None:
+    def __init__(
+        self, ledger: Ledger, members: Iterable[Member], keys: KnownKeys | None = None
+    ) -> None:
         self._ledger = ledger
+        self._keys = keys or KnownKeys()
         self._waiting: dict[int, list[tuple[Standing, Member]]] = {}
         self._below: dict[int, list[tuple[Key, int, int]]] = {-1: []}
         self._version = [0] * len(ledger.names)
@@ -76,7 +79,7 @@ class Line:
         if head is None:
             return
         ledger, urgency = self._ledger, head.view.priority
-        key = key_of(ledger, queue, ledger.held[queue], head.each, head.needs, urgency=urgency)
+        key = self._keys.key_of(ledger, queue, head.each, head.needs, urgency=urgency)
         parent = ledger.parent[queue]
         heappush(self._below.setdefault(parent, []), (key, self._version[queue], queue))
 
