@@ -113,7 +113,7 @@ def _estimated(view: PoolView, ledger: Ledger) -> dict[ClaimId, Estimate]:
     bounds, order = _reserved(ledger), order_of_service(ledger)
     promised = [m.view.id for m in ledger.members.values() if m.promised]
     median_starts = starts_of(ledger, order, _ends_at(typical_s, late=False))
-    late_starts = starts_of(_books(view), order, _ends_at(typical_s, late=True))
+    late_starts = starts_of(Ledger(view), order, _ends_at(typical_s, late=True))
     found: dict[ClaimId, Estimate] = {}
     for claim_id in (*promised, *order):
         p50_s = _earlier(median_starts.get(claim_id), bounds.get(claim_id))

@@ -15,6 +15,7 @@ from math import ceil, log
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import SurplusOrder
 
+from .bits import first, lowest
 from .bounds import stops
 from .inventory import Spot
 from .ledger import Ledger, Member
@@ -50,6 +51,7 @@ class _Play:
 
     ledger: Ledger
     ends_at: EndsAt
+    place: Callable[[Ledger, Member, int], Sequence[Spot]]
     moment_of: Callable[[float], float]
     lines: dict[tuple[WorkerShape, int], deque[tuple[int, Member]]] = field(default_factory=dict)
     ends: list[tuple[float, int, Member]] = field(default_factory=list)
@@ -81,8 +83,10 @@ def starts_of(ledger: Ledger, order: Sequence[ClaimId], ends_at: EndsAt) -> dict
 
 
 def _begin(ledger: Ledger, order: Sequence[ClaimId], ends_at: EndsAt) -> _Play:
-    is_small = len(ledger.members) <= EXACT_CLAIMS
-    play = _Play(ledger, ends_at, _exactly if is_small else _gathered(ledger.now_s))
+    if len(ledger.members) <= EXACT_CLAIMS:
+        play = _Play(ledger, ends_at, _as_a_pass, _exactly)
+    else:
+        play = _Play(ledger, ends_at, _roughly, _gathered(ledger.now_s))
     for member in ledger.members.values():
         if member.promised:
             play.starts[member.view.id] = ledger.now_s
@@ -177,7 +181,7 @@ def _start_first(play: _Play, key: tuple[WorkerShape, int], now_s: float) -> boo
             continue
         if not _might_fit(ledger, *key):
             return False
-        spots = place(ledger, member, member.needs, member.needs)
+        spots = play.place(ledger, member, member.needs)
         if not spots:
             return False
         _start(ledger, member, spots)
@@ -190,7 +194,7 @@ def _start_first(play: _Play, key: tuple[WorkerShape, int], now_s: float) -> boo
 
 
 def _might_fit(ledger: Ledger, shape: WorkerShape, workers: int) -> bool:
-    """Whether enough hosts have enough devices free: seen at a glance, and often enough not."""
+    """Whether enough hosts have enough devices free, seen at a glance."""
     if not shape.devices:
         return True
     inventory, room = ledger.inventory, 0
@@ -201,6 +205,41 @@ def _might_fit(ledger: Ledger, shape: WorkerShape, workers: int) -> bool:
             if room >= workers:
                 return True
     return False
+
+
+def _as_a_pass(ledger: Ledger, member: Member, workers: int) -> Sequence[Spot]:
+    return place(ledger, member, workers, workers)
+
+
+def _roughly(ledger: Ledger, member: Member, workers: int) -> Sequence[Spot]:
+    """Place a gang by best fit alone: which devices, and in which rack, decides no start."""
+    inventory, shape = ledger.inventory, member.view.worker
+    if not shape.devices or shape.cpu or shape.memory_bytes or shape.spread:
+        return place(ledger, member, workers, workers)
+    found: list[Spot] = []
+    accepted, by_free = inventory.accepting(shape), inventory.by_free
+    while left := workers - len(found):
+        bay = _best_bay(by_free, accepted, left * shape.devices, shape.devices)
+        if bay is None:
+            return ()
+        accepted &= ~(1 << bay)
+        whole = inventory.bays[bay].whole
+        for _ in range(min(left, whole.bit_count() // shape.devices)):
+            devices = first(whole, shape.devices)
+            whole &= ~devices
+            found.append(Spot(bay, devices))
+    return found
+
+
+def _best_bay(by_free: Sequence[int], accepted: int, wanted: int, each: int) -> int | None:
+    """The fullest bay that holds all that is wanted, else the emptiest one."""
+    for free in (
+        *range(wanted, len(by_free)),
+        *range(min(wanted, len(by_free)) - 1, each - 1, -1),
+    ):
+        if here := by_free[free] & accepted:
+            return lowest(here)
+    return None
 
 
 def _exactly(moment_s: float) -> float:
