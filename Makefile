@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 SYSTEM_PACKAGES := chromium gcc libc6-dev make python3-venv
+# Each takes whole files, whose tests share a pool, in the usual order: what takes longest is not last.
+TEST_PROCESSES ?= 2
 BENCHMARKS := claim_latency overhead api_throughput idle_cost notebook
 
 .PHONY: demo test test-system system-packages check benchmarks docs clean
@@ -17,7 +19,7 @@ demo: $(VENV)/demo.stamp
 test: $(VENV)/test.stamp check
 	@$(BIN)/python -c 'import shutil; shutil.which("cc") or print("Left out: what needs the stub NVML and CUDA libraries, for there is no C compiler (make test-system installs one).")'
 	@$(BIN)/python -c 'import shutil; shutil.which("chromium") or print("Left out: what needs a browser, for there is no chromium (make test-system installs it).")'
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/test.stamp
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo

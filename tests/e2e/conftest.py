@@ -22,12 +22,6 @@ def pytest_report_header() -> str:
     return f"e2e: GPUPOOL_E2E_SEED={SEED} GPUPOOL_E2E_ROUNDS={ROUNDS}"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say the seed once more where failures are read, also of a quiet run."""
-    if terminalreporter.stats.get("failed"):
-        terminalreporter.write_line(f"Repeat the whole-process scenarios: GPUPOOL_E2E_SEED={SEED}")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this folder starts whole processes."""
     here = Path(__file__).parent
@@ -43,9 +37,14 @@ _pools: list[RunningPool] = []
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the ends of all logs to a failure: what went wrong is seldom in the assertion alone."""
+    """Add to a failure what repeats it, and the ends of all logs: an assertion seldom says enough.
+
+    The seed stands with the failure itself, for the process that prints the summary of a run in
+    several processes has not loaded this file.
+    """
     report = yield
     if report.failed:
+        report.sections.append(("to repeat it", f"GPUPOOL_E2E_SEED={SEED}"))
         report.sections += [(f"logs of {pool.folder}", pool.logs()) for pool in _pools]
     return report
 
