@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class Turn(Enum):
-    """What has happened to a claim in this pass: whoever got something gives nothing back in it."""
+    """What has happened to a claim in this pass: who was served or moved gives nothing in it."""
 
     NONE = auto()
     SERVED = auto()
     GAVE = auto()
+    MOVED = auto()
 
 
 @dataclass(slots=True, eq=False)

@@ -8,6 +8,7 @@ NVIDIA/KAI-Scheduler.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from .bounds import stops
 from .inventory import Spot
@@ -34,6 +35,9 @@ class Room:
 
 Judge = Callable[[Sequence[Piece], int], bool]
 """Whether these pieces may be taken for the claimant while so many others are only moved."""
+
+_Moved: TypeAlias = dict[int, tuple[Piece, tuple[Spot, ...]]]
+"""Who goes elsewhere, and where, by the identity of the piece."""
 
 
 @dataclass(slots=True)
@@ -152,8 +156,20 @@ def _forget(search: _Search, gone: Sequence[Piece]) -> None:
 
 def _is_allowed(search: _Search, gone: Sequence[Piece]) -> bool:
     moved = _moved(search, gone)
-    taken = [piece for piece in gone if id(piece) not in moved]
-    return search.judge(taken, len(moved))
+    return search.judge(_taken(gone, moved), len(moved))
+
+
+def _taken(gone: Sequence[Piece], moved: _Moved) -> tuple[Piece, ...]:
+    """Those who lose what they give; whoever loses its minimum keeps nothing beyond it.
+
+    Those of its workers that could only have been moved are taken too, and leave `moved`.
+    """
+    stopped = [p.member for p in gone if p.is_rest and id(p) not in moved]
+    for piece in gone:
+        if piece.member in stopped:
+            moved.pop(id(piece), None)
+    kept = (Piece(member, (spot,)) for member in stopped for spot in member.spots)
+    return (*(piece for piece in gone if id(piece) not in moved), *kept)
 
 
 def _settled(search: _Search, mark: int, count: int) -> Room | None:
@@ -164,9 +180,11 @@ def _settled(search: _Search, mark: int, count: int) -> Room | None:
         ledger.take(piece.member, piece.spots)
     spots = _places(ledger, claimant, count)
     spots, gone = _without_the_spared(search, count, spots, search.chosen)
+    gone = [piece for whole in gone for piece in _only_needed(search, count, whole)]
+    spots = _places(ledger, claimant, count)
     ledger.grant(claimant, spots)
     moved = _moved(search, gone)
-    taken = tuple(piece for piece in gone if id(piece) not in moved)
+    taken = _taken(gone, moved)
     if not spots or not search.judge(taken, len(moved)):
         return None
     return Room(taken, tuple(moved.values()), spots)
@@ -187,12 +205,34 @@ def _without_the_spared(
     return spots, needed[::-1]
 
 
-def _moved(search: _Search, gone: Sequence[Piece]) -> dict[int, tuple[Piece, tuple[Spot, ...]]]:
+def _only_needed(search: _Search, count: int, piece: Piece) -> tuple[Piece, ...]:
+    """Shrink an elastic claim instead of stopping it, if no more of it is needed than its surplus.
+
+    Any of its workers may go, not only the youngest: which one is of use is a matter of place.
+    """
+    ledger, member = search.ledger, piece.member
+    if not piece.is_rest or len(member.spots) + len(piece.spots) <= member.view.minimum:
+        return (piece,)
+    needed, spared = list[Spot](), list[Spot]()
+    for spot in piece.spots:
+        ledger.put_back(member, (spot,))
+        if _places(ledger, search.claimant, count):
+            spared.append(spot)
+        else:
+            ledger.take(member, (spot,))
+            needed.append(spot)
+    if len(member.spots) >= member.view.minimum:
+        return tuple(Piece(member, (spot,)) for spot in needed)
+    ledger.take(member, spared)
+    return (piece,)
+
+
+def _moved(search: _Search, gone: Sequence[Piece]) -> _Moved:
     """Those who fit elsewhere now, by identity; the last to be asked first. Changes nothing."""
     if not search.may_move:
         return {}
     ledger, mark = search.ledger, search.ledger.mark()
-    found: dict[int, tuple[Piece, tuple[Spot, ...]]] = {}
+    found: _Moved = {}
     for piece in reversed(gone):
         if spots := _places(ledger, piece.member, len(piece.spots)):
             ledger.grant(piece.member, spots)

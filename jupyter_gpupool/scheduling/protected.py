@@ -6,7 +6,7 @@ from .protection import protected_s
 
 def is_protected(ledger: Ledger, member: Member, claimant: Member) -> bool:
     """Whether a claim keeps what it holds when this claimant asks, also what it has just got."""
-    if member.view.firm or member.turn is Turn.SERVED:
+    if member.view.firm or member.turn in (Turn.SERVED, Turn.MOVED):
         return True
     started = member.view.started_s
     if started is None or not ledger.protects:

@@ -5,7 +5,7 @@ than its share when it is asked, or more than its guarantee if the claimant stay
 and afterwards the claimant's queue may not be fuller, measured by its share, than one that gave.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .amounts import NO_LIMIT, Amount, is_within, more
@@ -13,6 +13,7 @@ from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import Piece
 from .protected import is_protected
+from .queue_order import rank_of
 from .victims import Holders, asked_in_turn
 
 
@@ -118,7 +119,27 @@ class Asking:
                 rest = left.setdefault(queue, list(self.holders.held[queue]))
                 for kind, amount in enumerate(piece.member.each):
                     rest[kind] -= amount * len(piece.spots)
-        return self._stays_below(left)
+        return self._stays_below(left) and not self._would_be_asked_back(taken, left)
+
+    def _would_be_asked_back(
+        self, taken: Sequence[Piece], left: Mapping[int, Sequence[int]]
+    ) -> bool:
+        """Whether any of these would stand in line before the claimant once it has given.
+
+        It would get back what it gave, and lose it again, for ever.
+        """
+        ledger, mine = self.ledger, self.claimant
+        for piece in taken:
+            member = piece.member
+            theirs = self._their_side(member)
+            ours = next(q for q in mine.path if ledger.parent[q] == ledger.parent[theirs])
+            held = left.get(ours, self.holders.held[ours])
+            first = rank_of(ledger, ours, held, mine.each, self.count, mine.view.priority)
+            count = len(piece.spots)
+            again = rank_of(ledger, theirs, left[theirs], member.each, count, member.view.priority)
+            if again < first:
+                return True
+        return False
 
     def _their_side(self, member: Member) -> int:
         """The child of the common ancestor on whose side a claim stands."""
