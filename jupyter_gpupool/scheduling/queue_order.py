@@ -61,7 +61,7 @@ Rank: TypeAlias = tuple[bool, bool, int, int]
 
 
 def rank_of(
-    ledger: Ledger, queue: int, held: Sequence[int], each: Amount, count: int, urgency: int
+    ledger: Ledger, queue: int, held: Sequence[int], each: Amount, count: int, *, urgency: int
 ) -> Rank:
     """What of a queue's key comes before how full it is."""
     over, beyond, priority, negated, *_ = key_of(ledger, queue, held, each, count, urgency=urgency)

@@ -134,10 +134,10 @@ class Asking:
             theirs = self._their_side(member)
             ours = next(q for q in mine.path if ledger.parent[q] == ledger.parent[theirs])
             held = left.get(ours, self.holders.held[ours])
-            first = rank_of(ledger, ours, held, mine.each, self.count, mine.view.priority)
-            count = len(piece.spots)
-            again = rank_of(ledger, theirs, left[theirs], member.each, count, member.view.priority)
-            if again < first:
+            urgency, count = mine.view.priority, len(piece.spots)
+            first = rank_of(ledger, ours, held, mine.each, self.count, urgency=urgency)
+            urgency, rest = member.view.priority, left[theirs]
+            if rank_of(ledger, theirs, rest, member.each, count, urgency=urgency) < first:
                 return True
         return False
 
