@@ -4,24 +4,22 @@ Gangs start whole on their minimum; then they grow one worker at a time, in turn
 else, for a claim that has its minimum stands behind one that has not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .backfill import Kept
-from .bits import bits
 from .bounds import Hindrance, stops
 from .decisions import Constraint, Grant
-from .inventory import Inventory
+from .fitting import Sieve, Sifted
 from .ledger import Ledger, Member, Turn
 from .queue_order import KnownKeys
-from .shape import WorkerShape
 from .waiting_line import Line
 from .wording import grant_of
 
 
 @dataclass(frozen=True, slots=True)
 class Granting:
-    """Who was served, and what the others met."""
+    """Who was served, and what the others met, in no order that means anything."""
 
     grants: tuple[Grant, ...] = ()
     hindered: tuple[Hindrance, ...] = ()
@@ -34,17 +32,17 @@ class _Turns:
 
     Attributes:
         kept: Reservations of those who are blocked.
-        too_big: By shape, the smallest number of workers for which there was no room.
+        sieve: Who is known not to fit.
         before: What each served claim had before.
     """
 
     ledger: Ledger
     line: Line
     kept: Kept
-    too_big: dict[WorkerShape, int] = field(default_factory=dict)
+    sieve: Sieve
+    hindered: list[Hindrance]
     before: dict[str, int] = field(default_factory=dict)
     served: dict[str, Member] = field(default_factory=dict)
-    hindered: list[Hindrance] = field(default_factory=list)
 
 
 def grant_from_free(
@@ -52,7 +50,7 @@ def grant_from_free(
     waiting: Iterable[Member],
     kept: Kept | None = None,
     *,
-    too_big: dict[WorkerShape, int] | None = None,
+    sieve: Sieve | None = None,
     keys: KnownKeys | None = None,
 ) -> Granting:
     """Serve all who can be served with what is free and not kept, and enter it in the books.
@@ -61,12 +59,13 @@ def grant_from_free(
         ledger: The books.
         waiting: Who may be served.
         kept: Reservations of those who are blocked.
-        too_big: What is known from earlier passes of who does not fit; what is met is added.
+        sieve: What is known from earlier passes of who does not fit.
         keys: What is known from earlier passes of where queues stand.
     """
-    turns = _Turns(ledger, Line(ledger, waiting, keys), kept or Kept(ledger))
-    if too_big is not None:
-        turns.too_big = too_big
+    kept, sieve = kept or Kept(ledger), sieve or Sieve()
+    # What is kept may be open to some of a shape and not to others: each has to be asked in turn.
+    sifted = Sifted(list(waiting), []) if kept.reservations else sieve.sift(ledger, waiting)
+    turns = _Turns(ledger, Line(ledger, sifted.fitting, keys), kept, sieve, sifted.hindered)
     while (leaf := turns.line.leaf()) is not None:
         _serve(turns, leaf)
         turns.line.refresh(leaf)
@@ -95,40 +94,15 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     hindrance = stops(ledger, member, count)
     if hindrance is not None:
         return hindrance
-    is_too_big = fits_nowhere(ledger, member, turns.too_big)
-    if is_too_big and not kept.reservations:
+    fits = turns.sieve.fits(ledger, member)
+    if not fits and not kept.reservations:
         return Hindrance(member, Constraint.DEVICES)
-    spots = kept.place(member, count, is_too_big=is_too_big)
+    spots = kept.place(member, count, is_too_big=not fits)
     if not spots:
-        if not is_too_big:
-            turns.too_big[member.view.worker] = min(
-                count, turns.too_big.get(member.view.worker, count)
-            )
+        turns.sieve.note(member)
         return Hindrance(member, kept.constraint(member, count))
     turns.before.setdefault(member.view.id, len(member.spots))
     turns.served[member.view.id] = member
     ledger.grant(member, spots)
     member.turn = Turn.SERVED
     return None
-
-
-def fits_nowhere(ledger: Ledger, member: Member, too_big: Mapping[WorkerShape, int]) -> bool:
-    """Whether as many workers of its shape were tried already.
-
-    Who is too big now is too big until something is freed, and this walk frees nothing. Only a part
-    of a device may still fit, beside others of the same people.
-    """
-    shape = member.view.worker
-    if member.needs < too_big.get(shape, member.needs + 1):
-        return False
-    return not (shape.share and _might_share(ledger.inventory, shape, member.sharer))
-
-
-def _might_share(inventory: Inventory, shape: WorkerShape, sharer: str) -> bool:
-    """Whether a part of a device fits beside others of the same people, cores left aside."""
-    shared = inventory.shared_by.get(sharer, 0) if sharer else 0
-    return any(
-        left >= shape.share and bay.sharers[position] == sharer
-        for bay in map(inventory.bays.__getitem__, bits(shared & inventory.accepting(shape)))
-        for position, left in bay.parts.items()
-    )

@@ -4,7 +4,7 @@ Called by the manager whenever something may have changed, and by the simulator.
 the books as the one before left them. A pass over what it has brought about decides nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jupyter_gpupool.pool.rules import SurplusOrder
@@ -20,6 +20,7 @@ from .service_books import ServiceBooks
 from .steps import SEARCHES, Made, Steps, keep_promises, make_room_for_each
 from .tree_shares import divide_tree
 from .victims import Holders
+from .waiting_line import in_line
 from .workload import workload_of
 
 __all__ = ["Steps", "decide", "plan"]
@@ -58,7 +59,7 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
     for search in SEARCHES:
         if search.step in steps and not holders.unfinished:
             make_room_for_each(holders, waiting, search, made)
-    waits = _waits(ledger, _still_waiting(made.hindered), made.promises) if explain else ()
+    waits = _waits(ledger, _in_line(ledger, made.hindered), made.promises) if explain else ()
     return replace(made.decisions(ledger), waits=tuple(waits), unfinished=holders.unfinished)
 
 
@@ -73,10 +74,11 @@ def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:
     )
 
 
-def _still_waiting(hindered: Sequence[Hindrance]) -> Iterator[Hindrance]:
-    """What the line met, without those for whom room was made afterwards; each claim once."""
+def _in_line(ledger: Ledger, hindered: Iterable[Hindrance]) -> Iterator[Hindrance]:
+    """What the claims met that still wait, in the order of the line."""
     last = {hindrance.member.view.id: hindrance for hindrance in hindered}
-    return (h for h in last.values() if h.member.needs)
+    waiting = (hindrance.member for hindrance in last.values() if hindrance.member.needs)
+    return (last[member.view.id] for member in in_line(ledger, waiting))
 
 
 def _waits(

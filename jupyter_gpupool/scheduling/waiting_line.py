@@ -99,3 +99,14 @@ class Line:
                 return None
             queue = child
         return self.first(queue)
+
+
+def in_line(ledger: Ledger, members: Iterable[Member]) -> list[Member]:
+    """Those who wait, in the order in which the line comes to them, each queue's together."""
+    line, order = Line(ledger, members), list[Member]()
+    while (leaf := line.leaf()) is not None:
+        while (member := line.first(leaf)) is not None:
+            order.append(member)
+            line.leave(leaf)
+        line.refresh(leaf)
+    return order
