@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.manager.service.snapshot import free_devices
+from jupyter_gpupool.manager.service.standing import free_devices
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.device import Health
 from jupyter_gpupool.pool.host import HostPhase

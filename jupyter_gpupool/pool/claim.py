@@ -243,6 +243,17 @@ def starting_to_pending(claim: Claim, event: happened.StartFailed, now: datetime
     )
 
 
+def starting_withdrawn(claim: Claim, event: happened.Withdrawn, now: datetime) -> Step:
+    """What it was starting on is needed more elsewhere: it waits in its old place, untried."""
+    after = replace(_to(claim, Phase.PENDING, event, now), scheduler=None)
+    return Step(
+        claim=after,
+        kind=EventKind.CLAIM_PENDING,
+        reason=event.reason,
+        effects=(Effect.END_LEASES, Effect.REPLAN),
+    )
+
+
 def running_to_running(claim: Claim, event: happened.WorkersChanged, now: datetime) -> Step:
     """Its workers changed; it runs on."""
     return _changed(_to(claim, claim.phase, event, now), event)
@@ -366,6 +377,7 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     (Phase.STARTING, happened.SchedulerUp): _arrow(happened.SchedulerUp, starting_to_starting),
     (Phase.STARTING, happened.MinimumUp): _arrow(happened.MinimumUp, starting_to_running),
     (Phase.STARTING, happened.StartFailed): _arrow(happened.StartFailed, starting_to_pending),
+    (Phase.STARTING, happened.Withdrawn): _arrow(happened.Withdrawn, starting_withdrawn),
     (Phase.RUNNING, happened.WorkersChanged): _arrow(happened.WorkersChanged, running_to_running),
     (Phase.RUNNING, happened.SchedulerUp): _arrow(happened.SchedulerUp, running_scheduler_up),
     (Phase.RUNNING, happened.Warned): _arrow(happened.Warned, running_warned),

@@ -59,6 +59,11 @@ class StartFailed(ClaimEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn(ClaimEvent):
+    """Its devices went to somebody else before it was up: it waits again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkersChanged(ClaimEvent):
     """Workers were added, shrunk, lost or replaced."""
 

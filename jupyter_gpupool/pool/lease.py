@@ -25,12 +25,26 @@ class LeasePhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A lease will be taken back.
+
+    Attributes:
+        claimants: For whom; none of them wants it any more: the notice is void.
+    """
+
+    deadline: datetime
+    claimants: tuple[ClaimId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """One device granted to one claim.
 
     Attributes:
         reason: Why it is in this phase, one sentence.
         restarts: How often its worker has been forked again.
+        notice: That it will be taken back, else None.
+        lent_until: Until when the device, kept for another claim, was lent; else None.
     """
 
     id: LeaseId
@@ -42,6 +56,8 @@ class Lease:
     phase_since: datetime
     reason: str = ""
     restarts: int = 0
+    notice: Notice | None = None
+    lent_until: datetime | None = None
 
     @property
     def holds_device(self) -> bool:
@@ -57,6 +73,11 @@ class Lease:
     def counts(self) -> bool:
         """Whether it is one of the workers its claim can go on using."""
         return self.phase in (LeasePhase.GRANTED, LeasePhase.RUNNING)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it counts, and nobody is about to take it back."""
+        return self.counts and self.notice is None
 
     def moved(self, phase: LeasePhase, reason: str, now: datetime) -> "Lease":
         """The lease in another phase. A lease only ever moves forward, or back to GRANTED.

@@ -106,6 +106,11 @@ class Waiting:
     constraint: Constraint
     reason: str
 
+    @property
+    def never(self) -> bool:
+        """Whether only another pool than this one could serve it."""
+        return self.constraint is Constraint.NEVER
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:

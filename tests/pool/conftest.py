@@ -46,6 +46,7 @@ def every_event() -> tuple[ClaimEvent, ...]:
         happened.SchedulerUp(reason="Up.", address="tls://10.0.0.1:1", dashboard_port=8787),
         happened.MinimumUp(reason="1 worker is ready."),
         happened.StartFailed(reason="No module named cupy."),
+        happened.Withdrawn(reason="Its devices are needed elsewhere."),
         happened.WorkersChanged(reason="A worker was lost."),
         happened.Rescaled(reason="ann asks for 3 workers.", bounds=WorkerBounds(0, 3)),
         happened.Warned(reason="Idle for 30 min.", rule="idle", after=timedelta(minutes=5)),

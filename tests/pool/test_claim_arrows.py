@@ -26,6 +26,7 @@ TABLE: dict[tuple[Phase, type[ClaimEvent]], Phase] = {
     (S, happened.SchedulerUp): S,
     (S, happened.MinimumUp): R,
     (S, happened.StartFailed): P,
+    (S, happened.Withdrawn): P,
     (R, happened.SchedulerUp): R,
     (R, happened.WorkersChanged): R,
     (R, happened.Warned): R,
@@ -97,6 +98,13 @@ def test_an_end_gives_back_what_the_claim_holds(phase, a_claim, event, noon):
     ending = step(a_claim(phase), event(happened.EndAsked), noon)
     assert ending.effects == (Effect.END_LEASES, Effect.REPLAN)
     assert ending.claim.end is EndKind.RELEASED
+
+
+def test_a_withdrawn_start_is_no_failed_one(a_claim, event, noon):
+    """The claim waits in its old place, and has lost none of its tries."""
+    withdrawn = step(a_claim(S), event(happened.Withdrawn), noon + timedelta(minutes=5))
+    assert withdrawn.effects == (Effect.END_LEASES, Effect.REPLAN)
+    assert (withdrawn.claim.wanted_since, withdrawn.claim.failed_starts) == (noon, 0)
 
 
 def test_a_failed_start_gives_its_leases_back_and_queues_again(a_claim, event, noon):

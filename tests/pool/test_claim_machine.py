@@ -41,6 +41,7 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
         dashboard_port=st.none() | st.integers(1, 65_535),
     ),
     st.builds(happened.MinimumUp, reason=REASONS),
+    st.builds(happened.Withdrawn, reason=REASONS),
     st.builds(happened.StartFailed, reason=REASONS, final=st.booleans()),
     st.builds(happened.WorkersChanged, reason=REASONS),
     st.builds(happened.Rescaled, reason=REASONS, bounds=BOUNDS),

@@ -1,7 +1,7 @@
 """Why a claim is where it is, in sentences for its owner: pure.
 
 Called by `using.py` with what the last pass said, so that an explanation cannot disagree with the
-decision. What is counted and worded about devices comes from `scheduling.explain`.
+decision. What is counted and worded about devices comes from `scheduling.prospects`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from jupyter_gpupool.pool.claim import MOST_START_TRIES, WAITING, Claim, Phase
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.units import format_duration, plural
 from jupyter_gpupool.protocol.using import ExplanationView, KernelState, KernelView
-from jupyter_gpupool.scheduling.explain import Prospects, prospects_in_words
-from jupyter_gpupool.scheduling.snapshot import Wait
+from jupyter_gpupool.scheduling.decisions import Waiting
+from jupyter_gpupool.scheduling.prospects import Prospects, prospects_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Situation:
 
     claim: Claim
     leases: Sequence[Lease]
-    wait: Wait | None
+    wait: Waiting | None
     prospects: Prospects
     kernels: Sequence[KernelView]
     gave_up: bool

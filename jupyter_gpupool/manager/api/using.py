@@ -10,16 +10,13 @@ from fastapi import APIRouter, Path, Query, Response
 
 from jupyter_gpupool.manager.auth.caller import require_owner, require_sight
 from jupyter_gpupool.manager.service.books import Books
+from jupyter_gpupool.manager.service.claim_views import worker_shape
 from jupyter_gpupool.manager.service.environments import Barring
+from jupyter_gpupool.manager.service.giving_up import MOST_FAILURES, failures_in_window
+from jupyter_gpupool.manager.service.host_shapes import host_shapes
 from jupyter_gpupool.manager.service.process_logs import fetch_logs, wanted_logs
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.manager.service.snapshot import (
-    MOST_FAILURES,
-    failures_in_window,
-    seen_hosts,
-    terms_of,
-)
 from jupyter_gpupool.manager.service.using import (
     AttachKernel,
     DetachKernel,
@@ -43,8 +40,8 @@ from jupyter_gpupool.protocol.using import (
     KernelBody,
     LogsView,
 )
-from jupyter_gpupool.scheduling.explain import prospects
-from jupyter_gpupool.scheduling.snapshot import HostView, Terms
+from jupyter_gpupool.scheduling.prospects import prospects, would_do
+from jupyter_gpupool.scheduling.shape import HostShape, WorkerShape
 
 from . import answers
 from .claims import find, view
@@ -167,13 +164,14 @@ async def logs(
 def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situation:
     claim, books = record.claim, service.books
     failures = failures_in_window(books, record, service.clock.monotonic())
-    terms, hosts = terms_of(record, Barring(books).of(record)), tuple(seen_hosts(books))
+    shape, hosts = worker_shape(books, record, Barring(books).of(record)), tuple(host_shapes(books))
+    leased = {lease.device for lease in books.leases.values()}
     return Situation(
         claim=claim,
         leases=tuple(books.leases_of(claim.id)),
         wait=service.waits.of(claim.id),
-        prospects=prospects(terms, hosts),
-        yours=_held_by(reader, record, terms, hosts, books),
+        prospects=prospects(shape, hosts, leased),
+        yours=_held_by(reader, record, shape, hosts, books),
         kernels=service.activity.views(claim.id, claim.kernels),
         gave_up=failures >= MOST_FAILURES,
         now=service.clock.now(),
@@ -181,10 +179,14 @@ def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situa
 
 
 def _held_by(
-    reader: UserName, record: ClaimRecord, terms: Terms, hosts: Iterable[HostView], books: Books
+    reader: UserName,
+    record: ClaimRecord,
+    shape: WorkerShape,
+    hosts: Iterable[HostShape],
+    books: Books,
 ) -> Mapping[str, int]:
     """How many of the devices that fit are held by the reader's other claims, by their names."""
-    fitting = {d.uuid for host in hosts for d in host.capacity if terms.accept(host.id, d)}
+    fitting = {d.uuid for host in hosts for d in host.devices if would_do(shape, host, d)}
     holders = (
         books.claims[lease.claim_id].claim
         for lease in books.leases.values()

@@ -10,7 +10,7 @@ from jupyter_gpupool.manager.auth.caller import Caller, may_see
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.records import ClaimRecord
-from jupyter_gpupool.manager.service.snapshot import free_devices
+from jupyter_gpupool.manager.service.standing import free_devices
 from jupyter_gpupool.pool.claim import HOLDING, WAITING, Phase
 from jupyter_gpupool.pool.device import DeviceState, Health
 from jupyter_gpupool.pool.event import Event
@@ -30,7 +30,7 @@ from jupyter_gpupool.protocol.api import (
 )
 from jupyter_gpupool.protocol.link import DeviceReport
 from jupyter_gpupool.protocol.using import KernelView
-from jupyter_gpupool.scheduling.snapshot import Wait
+from jupyter_gpupool.scheduling.decisions import Waiting
 
 _CLAIMS = TypeAdapter(Sequence[ClaimView])
 
@@ -38,7 +38,7 @@ _CLAIMS = TypeAdapter(Sequence[ClaimView])
 def claim_view(
     record: ClaimRecord,
     books: Books,
-    wait: Wait | None,
+    wait: Waiting | None,
     kernels: tuple[KernelView, ...],
     now: datetime,
 ) -> ClaimView:
@@ -141,7 +141,7 @@ def token_view(token: TokenRecord, last_used: Mapping[str, datetime]) -> TokenVi
     )
 
 
-def _wait_view(wait: Wait) -> WaitView:
+def _wait_view(wait: Waiting) -> WaitView:
     return WaitView(place=wait.place, reason=wait.reason, never=wait.never)
 
 

@@ -12,11 +12,13 @@ from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.scheduling.decisions import Decisions
 
 from .books import Books
 from .desired import excess
-from .snapshot import FAILURE_WINDOW_S, MOST_FAILURES
+from .giving_up import FAILURE_WINDOW_S, MOST_FAILURES
 
+_LOOK_AGAIN_S = 30.0
 _GRACE = 1 / 3
 """Of `host_lost_after_s`: what a host gets after its link broke, however long it was silent."""
 
@@ -33,15 +35,18 @@ class Deadlines:
         self.shrink: dict[ClaimId, float] = {}
         self.retire: dict[ClaimId, float] = {}
         self.retry: dict[ClaimId, float] = {}
+        self.taken: dict[ClaimId, float] = {}
+        self.look_again: dict[None, float] = {}
         self._starting: dict[ClaimId, int] = {}
         self._excess: dict[ClaimId, int] = {}
 
     def earliest(self) -> float | None:
         """When the next thing is due."""
-        of_claims = (self.expiry, self.shrink, self.retire, self.retry)
+        of_claims = (self.expiry, self.shrink, self.retire, self.retry, self.taken)
         of_hosts = (self.gone, self.lost)
         times = [time for kind in (*of_claims, *of_hosts) for time in kind.values()]
-        return min((*times, *self.start.values()), default=None)
+        others = (*self.start.values(), *self.look_again.values())
+        return min((*times, *others), default=None)
 
     def follow_claims(
         self, claim_ids: Iterable[ClaimId], books: Books, now: datetime, monotonic_s: float
@@ -52,6 +57,7 @@ class Deadlines:
             self._follow_start(claim_id, books, monotonic_s)
             self._follow_shrink(claim_id, books, monotonic_s)
             self._follow_retry(claim_id, books)
+            self._follow_taken(claim_id, books, now, monotonic_s)
 
     def follow_hosts(
         self, host_ids: Iterable[HostId], books: Books, heard_s: float, monotonic_s: float
@@ -65,6 +71,17 @@ class Deadlines:
                 self.lost.setdefault(host_id, due)
             else:
                 self.lost.pop(host_id, None)
+
+    def follow_pass(self, decided: Decisions | None, monotonic_s: float) -> None:
+        """Whoever waits may have a better right later, though nothing else happens meanwhile."""
+        if decided is None:
+            return  # nothing was free, or nobody new could use it: time alone changes neither
+        if decided.unfinished:
+            self.look_again[None] = monotonic_s
+        elif decided.waits:
+            self.look_again[None] = monotonic_s + _LOOK_AGAIN_S
+        else:
+            self.look_again.clear()
 
     def link_broke(self, host_id: HostId, monotonic_s: float) -> None:
         """Its host falls silent now, or as soon as that can be written down."""
@@ -99,9 +116,23 @@ class Deadlines:
             self._excess[claim_id] = surplus
             self.shrink[claim_id] = monotonic_s + self._settings.shrink_within_s
         if any(lease.phase is LeasePhase.RETIRING for lease in leases):
-            self.retire.setdefault(claim_id, monotonic_s + self._settings.retire_within_s)
+            within_s = self._settings.retire_within_s
+            if any(lease.notice is not None for lease in leases):
+                # Somebody waits for these devices, and has waited for the grace already.
+                within_s = min(within_s, self._settings.shrink_within_s)
+            self.retire.setdefault(claim_id, monotonic_s + within_s)
         else:
             self.retire.pop(claim_id, None)
+
+    def _follow_taken(
+        self, claim_id: ClaimId, books: Books, now: datetime, monotonic_s: float
+    ) -> None:
+        due = [x.notice.deadline for x in books.leases_of(claim_id) if x.counts and x.notice]
+        if due:
+            left_s = max(0.0, (min(due) - now).total_seconds())
+            self.taken.setdefault(claim_id, monotonic_s + left_s)
+        else:
+            self.taken.pop(claim_id, None)
 
     def _follow_start(self, claim_id: ClaimId, books: Books, monotonic_s: float) -> None:
         record = books.claims.get(claim_id)

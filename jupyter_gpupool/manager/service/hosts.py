@@ -20,8 +20,9 @@ from jupyter_gpupool.protocol.link import HostReport
 from .arrows import fail_start, settle, take
 from .books import Books
 from .digest import LeaseChange, claim_events, lease_changes, retirements
+from .giving_up import FAILURE_WINDOW_S
 from .records import HostToken
-from .snapshot import FAILURE_WINDOW_S, standing_of
+from .standing import standing_of
 from .unit import UnitOfWork
 
 

@@ -1,22 +1,29 @@
-"""One scheduling pass within a batch: see, plan, grant.
+"""One scheduling pass within a batch: see, plan, carry out.
 
 Called by the service after each batch in which something changed that a plan depends on.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 
 from jupyter_gpupool.manager.certificates import make_secrets
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import Granted, WorkersChanged
 from jupyter_gpupool.pool.ids import ClaimId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
-from jupyter_gpupool.scheduling.passes import plan
-from jupyter_gpupool.scheduling.snapshot import Grant, Plan
+from jupyter_gpupool.scheduling.decisions import Decisions, Grant
+from jupyter_gpupool.scheduling.rounds import Steps, plan
 
+from . import promises
 from .arrows import take
-from .snapshot import build, could_any_start, free_devices
+from .pool_view import build
+from .prospects import could_any_start
+from .scheduler_place import scheduler_place
+from .standing import View, free_devices
+from .taking_back import clear_void, take_back
 from .unit import UnitOfWork
 
 _FEW_CLAIMS = 64
@@ -25,24 +32,42 @@ _FEW_CLAIMS = 64
 
 def run_pass(
     unit: UnitOfWork, live_claims: int, arrived: Sequence[ClaimId] | None = None
-) -> Plan | None:
-    """Decide and grant, or None if nothing could be granted and explaining would be slow.
+) -> Decisions | None:
+    """Decide and carry out, or None if nothing could come of it and explaining would be slow.
 
     Args:
         unit: What the pass sees and changes.
         live_claims: How many claims have not ended.
         arrived: The new claims if nothing else is new since the last pass; None if more is.
     """
-    if live_claims > _FEW_CLAIMS and not _may_grant(unit, arrived):
+    clear_void(unit, promises.drop_broken(unit))
+    if live_claims > _FEW_CLAIMS and not _may_change(unit, arrived):
         return None
-    decided = plan(build(unit, unit.moment.monotonic_s))
+    decided = ask(unit, unit.now.timestamp(), unit.moment.monotonic_s)()
+    for taken in decided.takes:
+        take_back(unit, taken, decided.promises)
+    promises.keep(unit, decided.promises)
     for grant in decided.grants:
         _carry_out(unit, grant)
     return decided
 
 
-def _may_grant(unit: UnitOfWork, arrived: Sequence[ClaimId] | None) -> bool:
+def ask(view: View, now_s: float, monotonic_s: float) -> Callable[[], Decisions]:
+    """Look at the books now, for a pass that may be run anywhere, for it looks at nothing else."""
+    return partial(plan, build(view, now_s, monotonic_s), _steps(view))
+
+
+def _steps(view: View) -> Steps:
+    """What the policy lets a pass do. Nothing is moved before hibernation keeps results."""
+    if view.policy.policy.reclaims:
+        return Steps.GRANT | Steps.RECLAIM | Steps.OUTRANK
+    return Steps.GRANT
+
+
+def _may_change(unit: UnitOfWork, arrived: Sequence[ClaimId] | None) -> bool:
     # Whoever the last pass left waiting would be left waiting again: thousands may.
+    if unit.policy.policy.reclaims:
+        return True
     if arrived is None:
         return any(free_devices(unit).values())
     return could_any_start(unit, [unit.claims[claim_id] for claim_id in arrived])
@@ -50,16 +75,19 @@ def _may_grant(unit: UnitOfWork, arrived: Sequence[ClaimId] | None) -> bool:
 
 def _carry_out(unit: UnitOfWork, grant: Grant) -> None:
     claim = unit.claims[grant.claim_id].claim
+    promises.fulfil(unit, grant)
     if claim.phase in WAITING:
         _start(unit, grant)
-    _add_leases(unit, grant)
+    for lease in _leases(unit, grant):
+        unit.put_lease(lease)
     if claim.phase is Phase.RUNNING:
         take(unit, grant.claim_id, WorkersChanged(reason=grant.reason))
 
 
 def _start(unit: UnitOfWork, grant: Grant) -> None:
     life = unit.moment.settings.longest_life
-    granted = Granted(reason=grant.reason, scheduler_host=grant.scheduler_host, longest_life=life)
+    place = scheduler_place(unit, unit.claims[grant.claim_id], grant.workers)
+    granted = Granted(reason=grant.reason, scheduler_host=place, longest_life=life)
     take(unit, grant.claim_id, granted)
     record = unit.claims[grant.claim_id]
     made = record.secrets or make_secrets(unit.now, life)
@@ -75,16 +103,18 @@ def _os_user(unit: UnitOfWork, owner: UserName) -> str | None:
     return owner if user is None or user.os_user is None else user.os_user
 
 
-def _add_leases(unit: UnitOfWork, grant: Grant) -> None:
-    for placed in grant.devices:
-        lease = Lease(
-            id=LeaseId(f"l-{secrets.token_hex(8)}"),
-            claim_id=grant.claim_id,
-            host_id=placed.host_id,
-            device=placed.device,
-            phase=LeasePhase.GRANTED,
-            granted_at=unit.now,
-            phase_since=unit.now,
-            reason=grant.reason,
-        )
-        unit.put_lease(lease)
+def _leases(unit: UnitOfWork, grant: Grant) -> Iterator[Lease]:
+    lent_s = grant.lent_until_s
+    for worker in grant.workers:
+        for device in worker.devices:
+            yield Lease(
+                id=LeaseId(f"l-{secrets.token_hex(8)}"),
+                claim_id=grant.claim_id,
+                host_id=worker.host_id,
+                device=device,
+                phase=LeasePhase.GRANTED,
+                granted_at=unit.now,
+                phase_since=unit.now,
+                reason=grant.reason,
+                lent_until=None if lent_s is None else datetime.fromtimestamp(lent_s, UTC),
+            )

@@ -17,7 +17,7 @@ from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, HostId
-from jupyter_gpupool.scheduling.snapshot import Plan
+from jupyter_gpupool.scheduling.decisions import Decisions
 
 from .activity import Activity
 from .books import Books
@@ -28,8 +28,7 @@ from .hub import Hub
 from .links import Links
 from .loading import load
 from .outbox import Outboxes
-from .planning import run_pass
-from .snapshot import build
+from .planning import ask, run_pass
 from .unit import Moment, UnitOfWork
 from .waits import Waits
 
@@ -65,7 +64,9 @@ class Service:
         self.activity = Activity(clock)
         self.deadlines = Deadlines(settings)
         self.outboxes = Outboxes(boot=0)
-        self.waits = Waits(lambda: build(self.books, clock.monotonic()), clock.monotonic)
+        self.waits = Waits(
+            lambda: ask(self.books, clock.now().timestamp(), clock.monotonic()), clock.monotonic
+        )
         self.writable = True
         self.committed_s = clock.monotonic()
         self.batched = asyncio.Event()
@@ -74,7 +75,7 @@ class Service:
         self._arrived = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
-        self._in_doubt: tuple[UnitOfWork, Plan | None] | None = None
+        self._in_doubt: tuple[UnitOfWork, Decisions | None] | None = None
 
     async def start(self) -> None:
         """Load the books and begin to work.
@@ -183,7 +184,7 @@ class Service:
             if half:
                 await self._run(half)
 
-    async def _make_durable(self, unit: UnitOfWork, decided: Plan | None) -> Exception | None:
+    async def _make_durable(self, unit: UnitOfWork, decided: Decisions | None) -> Exception | None:
         """Commit and follow; what went wrong if nothing became durable, as far as one can tell."""
         try:
             await self._commit(unit)
@@ -225,7 +226,7 @@ class Service:
             outboxes=self.outboxes,
         )
 
-    def _plan(self, unit: UnitOfWork) -> Plan | None:
+    def _plan(self, unit: UnitOfWork) -> Decisions | None:
         if not unit.replan and not unit.arrived:
             return None
         child = unit.child()
@@ -246,12 +247,13 @@ class Service:
         self.writable = True
         self.committed_s = self.clock.monotonic()
 
-    def _follow(self, unit: UnitOfWork, decided: Plan | None) -> None:
+    def _follow(self, unit: UnitOfWork, decided: Decisions | None) -> None:
         hosts = _hosts_concerned(unit, self.books)
         claims = _claims_concerned(unit)
         unit.merge()
         if unit.replan or unit.arrived:
             self.waits.take(decided)
+            self.deadlines.follow_pass(decided, unit.moment.monotonic_s)
         for host_id in hosts:
             self._tell(host_id)
         self._forget(unit)

@@ -19,6 +19,7 @@ from .forgetting import forget_old
 from .hosts import host_lost, host_silent
 from .once import KEPT
 from .service import Service
+from .taking_back import take_now
 from .unit import UnitOfWork
 
 _LOG = logging.getLogger(__name__)
@@ -110,6 +111,10 @@ class Timer:
             yield partial(shrink_now, claim_id=claim_id)
         for claim_id in _take_due(deadlines.retire, now_s):
             yield partial(retire_now, claim_id=claim_id)
+        for claim_id in _take_due(deadlines.taken, now_s):
+            yield partial(take_now, claim_id=claim_id)
+        if _take_due(deadlines.look_again, now_s):
+            yield _look_again
         for claim_id in _take_due(deadlines.retry, now_s):
             yield partial(_try_again, claim_id=claim_id)
 
@@ -130,6 +135,10 @@ def _take_due(kind: dict[_K, float], now_s: float) -> dict[_K, float]:
     due = {key: now_s + _AGAIN_AFTER_S for key, time_s in kind.items() if time_s <= now_s}
     kind.update(due)
     return due
+
+
+def _look_again(unit: UnitOfWork) -> None:
+    unit.replan = True
 
 
 def _try_again(unit: UnitOfWork, claim_id: ClaimId) -> None:

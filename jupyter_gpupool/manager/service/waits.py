@@ -8,24 +8,30 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from jupyter_gpupool.pool.ids import ClaimId
-from jupyter_gpupool.scheduling.passes import plan
-from jupyter_gpupool.scheduling.snapshot import Plan, Snapshot, Wait
+from jupyter_gpupool.scheduling.decisions import Decisions, Waiting
 
 _FRESH_FOR_S = 1.0
 
+Pass = Callable[[], Decisions]
+
 
 class Waits:
-    """Place and reason of each waiting claim."""
+    """Place and reason of each waiting claim.
 
-    def __init__(self, see: Callable[[], Snapshot], monotonic: Callable[[], float]) -> None:
-        self._see = see
+    Args:
+        ask: Looks at the books, and gives the pass over what it saw, to be run in a thread.
+        monotonic: A clock in seconds.
+    """
+
+    def __init__(self, ask: Callable[[], Pass], monotonic: Callable[[], float]) -> None:
+        self._ask = ask
         self._monotonic = monotonic
-        self._waits: Mapping[ClaimId, Wait] = {}
+        self._waits: Mapping[ClaimId, Waiting] = {}
         self._is_stale = False
         self._made_at = monotonic()
         self._lock = asyncio.Lock()
 
-    def take(self, decided: Plan | None) -> None:
+    def take(self, decided: Decisions | None) -> None:
         """Keep what a pass said; None means that what is kept may no longer be true."""
         if decided is None:
             self._is_stale = True
@@ -34,7 +40,7 @@ class Waits:
         self._is_stale = False
         self._made_at = self._monotonic()
 
-    def of(self, claim_id: ClaimId) -> Wait | None:
+    def of(self, claim_id: ClaimId) -> Waiting | None:
         """Why it waits, as last explained."""
         return self._waits.get(claim_id)
 
@@ -42,4 +48,4 @@ class Waits:
         """Explain anew, unless what is kept is true or young."""
         async with self._lock:
             if self._is_stale and self._monotonic() - self._made_at >= _FRESH_FOR_S:
-                self.take(await asyncio.to_thread(plan, self._see()))
+                self.take(await asyncio.to_thread(self._ask()))

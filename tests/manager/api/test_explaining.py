@@ -11,12 +11,12 @@ from jupyter_gpupool.pool.claim_events import EndKind, Granted, Rescaled, StartF
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.protocol.using import KernelState, KernelView
-from jupyter_gpupool.scheduling.explain import Prospects
-from jupyter_gpupool.scheduling.snapshot import Obstacle, Wait
+from jupyter_gpupool.scheduling.decisions import Constraint, Waiting
+from jupyter_gpupool.scheduling.prospects import Prospects
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-FOUR = Prospects(devices=4, free=1, hindered={Obstacle.LEASED: 3}, joined=("4 × A100",))
+FOUR = Prospects(devices=4, free=1, leased=3, hindered={}, joined=("4 × A100",))
 
 NOBODYS: dict[str, int] = {}
 
@@ -45,7 +45,12 @@ def lines():
 
 def test_pending_claim_reads_its_place_and_how_long_it_waits(lines):
     """Most important first."""
-    wait = Wait(claim_id="c", place=3, reason="2 claims ahead; waiting for 1 of 1 device.")
+    wait = Waiting(
+        claim_id="c",
+        place=3,
+        constraint=Constraint.DEVICES,
+        reason="2 claims ahead; waiting for 1 of 1 device.",
+    )
     assert lines(Phase.PENDING, wait=wait) == [
         "It is number 3 in line. 2 claims ahead; waiting for 1 of 1 device.",
         "4 devices of the pool would do: 1 free, 3 held by other claims.",

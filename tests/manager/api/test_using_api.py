@@ -199,7 +199,7 @@ async def test_running_claim_says_why_it_has_no_more(site):
     first, *others, last = told["lines"]
     assert first.endswith("with 1 of up to 3 workers.")
     assert others == [
-        "It would take 2 more.",
+        "It would take 2 more. Waiting for 2 of 2 devices.",
         "1 device of the pool would do: 1 its own, 0 free.",
         "What its kernel a.ipynb does is not known.",
     ]

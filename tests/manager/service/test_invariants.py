@@ -5,6 +5,8 @@ are about what is, not about what the books believe.
 """
 
 import asyncio
+from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,20 +20,28 @@ from hypothesis.stateful import (
 )
 
 from jupyter_gpupool.manager.service import planning
-from jupyter_gpupool.manager.service.snapshot import build, free_devices, standing_of
+from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
+from jupyter_gpupool.manager.service.standing import free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.protocol.link import ProcessPhase
-from jupyter_gpupool.scheduling.passes import plan
 
 _HOSTS = ("a", "b", "c")
+_TEAMS = """
+[queues.anns]
+guarantee = { gpus = 2 }
+users = ["ann"]
+[queues.bobs]
+users = ["bob"]
+"""
 _which = st.integers(min_value=0, max_value=20)
 _ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
 
 
 class Life(RuleBasedStateMachine):
     start_pool = None
+    policy = ""
 
     def __init__(self):
         super().__init__()
@@ -39,6 +49,12 @@ class Life(RuleBasedStateMachine):
         self.pool = self.run(type(self).start_pool())
         for name in _HOSTS:
             self.pool.host(name, 0 if name == "c" else 2, durable=name == "c")
+        if self.policy:
+            apply = ApplyPolicy(source=self.policy, by="root")
+            self.run(self.pool.service.execute(partial(apply_policy, command=apply)))
+            for agent in self.pool.agents.values():
+                # Where nobody has joined yet there is nothing to take back.
+                self.run(self.pool.join(agent))
 
     def run(self, work):
         return self.loop.run_until_complete(work)
@@ -57,9 +73,14 @@ class Life(RuleBasedStateMachine):
     def claims(self):
         return [r.claim for r in self.pool.service.books.claims.values()]
 
-    @rule(least=st.integers(1, 3), more=st.integers(0, 2))
-    def claim(self, least, more):
-        self.run(self.pool.claim(least, least + more))
+    @rule(
+        least=st.integers(1, 3),
+        more=st.integers(0, 2),
+        user=st.sampled_from(["ann", "bob"]),
+        priority=st.sampled_from(["interactive", "batch"]),
+    )
+    def claim(self, least, more, user, priority):
+        self.run(self.pool.claim(least, least + more, user, priority=priority))
 
     @precondition(lambda self: self.claims())
     @rule(which=_which)
@@ -101,6 +122,14 @@ class Life(RuleBasedStateMachine):
     def come_up(self, which):
         self.agent(which).all_run()
 
+    @rule()
+    def settle(self):
+        """What usually happens: all that is wanted comes up, and what is not goes."""
+        for agent in self.pool.agents.values():
+            if self.phase_of(agent) is HostPhase.CONNECTED:
+                self.run(self.pool.come_up(agent))
+                self.run(self.pool.wind_down(agent))
+
     @rule(which=_which)
     def stop(self, which):
         self.agent(which).all_stopped()
@@ -129,7 +158,8 @@ class Life(RuleBasedStateMachine):
         books = self.pool.service.books
         free = free_devices(books)
         for host_id in books.hosts:
-            assert standing_of(books, host_id)[0] == free.get(host_id, ())
+            here = [each.device for each in standing_of(books, host_id) if each.is_free]
+            assert tuple(here) == free.get(host_id, ())
 
     @invariant()
     def no_device_is_granted_under_a_process(self):
@@ -153,8 +183,43 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def a_second_pass_decides_nothing_new(self):
-        now_s = self.pool.time.monotonic_s
-        assert plan(build(self.pool.service.books, now_s)).grants == ()
+        time = self.pool.time
+        ask = planning.ask(self.pool.service.books, time.wall.timestamp(), time.monotonic_s)
+        assert ask().changes_nothing
+
+    @invariant()
+    def what_is_held_is_what_is_charged(self):
+        books = self.pool.service.books
+        held = Counter(
+            f"default/{books.claims[x.claim_id].claim.owner}" for x in books.leases.values()
+        )
+        if self.policy:
+            held = Counter({f"{leaf[-3:]}s/{leaf[-3:]}": n for leaf, n in held.items()})
+        charged = {leaf: used.decayed.held for leaf, used in books.usage.items()}
+        assert {leaf: n for leaf, n in charged.items() if n} == {
+            leaf: 1000 * n for leaf, n in held.items()
+        }
+
+    @invariant()
+    def nobody_is_promised_what_another_keeps(self):
+        books = self.pool.service.books
+        kept = {(x.host_id, x.device) for x in books.leases.values() if x.stays}
+        promised = [
+            (worker.host_id, uuid)
+            for record in books.claims.values()
+            for worker in record.promised
+            for uuid in worker.devices
+        ]
+        assert len(promised) == len(set(promised))
+        assert kept.isdisjoint(promised)
+
+    @invariant()
+    def a_notice_is_always_for_somebody(self):
+        records = self.pool.service.books.claims
+        for lease in self.pool.service.books.leases.values():
+            if lease.notice is not None and lease.counts:
+                assert any(records[c].promised for c in lease.notice.claimants)
+                assert records[lease.claim_id].claim.warning is not None
 
     @invariant()
     def a_claim_holds_what_its_phase_says(self):
@@ -169,11 +234,12 @@ class Life(RuleBasedStateMachine):
         return ("host.lost", agent.host_id) not in kinds
 
 
-@pytest.mark.parametrize("few_claims", [64, 0])
-def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, monkeypatch):
+@pytest.mark.parametrize(("few_claims", "policy"), [(64, ""), (0, ""), (64, _TEAMS)])
+def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, policy, monkeypatch):
     """No device twice, none freed before its process is gone, and a plan that is a fixpoint.
 
-    With many claims as well, when a pass is left out that could grant nothing.
+    With many claims as well, when a pass is left out that could grant nothing, and with a policy
+    by which leases are taken back.
     """
     monkeypatch.setattr(planning, "_FEW_CLAIMS", few_claims)
     limits = settings(
@@ -182,5 +248,5 @@ def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, monkeypatc
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    here = type("Here", (Life,), {"start_pool": staticmethod(start_pool)})
+    here = type("Here", (Life,), {"start_pool": staticmethod(start_pool), "policy": policy})
     run_state_machine_as_test(here, settings=limits)

@@ -49,4 +49,4 @@ async def test_host_that_can_start_nothing_is_told(pool):
     full = agent.report().model_copy(update={"can_start": False, "problem": "No space."})
     await pool.service.execute(partial(host_said, command=HostSaid(report=full)))
     claim = await pool.claim(1)
-    assert "1 on a host that can start nothing now" in pool.service.waits.of(claim.id).reason
+    assert "1 on a host that takes nothing more now" in pool.service.waits.of(claim.id).reason

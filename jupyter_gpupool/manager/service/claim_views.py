@@ -1,0 +1,150 @@
+"""Claims as a pass sees them, made from the books.
+
+Called by `pool_view.py`. A lease that somebody is about to take back is none of its claim's any
+more: the pass has decided that already, and its device is kept for whoever it is taken for.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from jupyter_gpupool.pool.claim import WAITING, Phase
+from jupyter_gpupool.pool.device import Device
+from jupyter_gpupool.pool.host import Host, HostPhase
+from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.pool.request import ClaimRequest
+from jupyter_gpupool.pool.rules import SurplusOrder
+from jupyter_gpupool.scheduling.pool_view import ClaimView
+from jupyter_gpupool.scheduling.shape import HeldWorker, WorkerShape
+
+from .environments import Barred, Barring
+from .giving_up import MOST_FAILURES, failures_in_window
+from .records import ClaimRecord
+from .standing import View
+
+_HOLDS = (Phase.STARTING, Phase.RUNNING)
+
+
+def claim_views(view: View, now_s: float, monotonic_s: float) -> Iterator[ClaimView]:
+    """Every claim that waits, or holds anything that stays."""
+    barring = Barring(view)
+    for record in view.claims.values():
+        phase = record.claim.phase
+        leases = [x for x in view.leases_of(record.claim.id) if x.stays] if phase in _HOLDS else []
+        if phase in WAITING or leases or _is_bare(view, record):
+            yield _Looking(view, barring, now_s, monotonic_s).at(record, leases)
+
+
+def worker_shape(view: View, record: ClaimRecord, barred: Barred) -> WorkerShape:
+    """What one worker of a claim needs."""
+    request = record.claim.request
+    shape = WorkerShape(
+        memory_bytes=request.options.memory_limit_bytes or 0,
+        model=request.model.lower(),
+        device_memory_bytes=request.memory_bytes,
+        barred=barred.hosts,
+    )
+    # A host where it failed is better than none: the fault may have been the claim's own.
+    avoid = record.avoid if record.avoid and _has_others(view, record, shape) else frozenset()
+    return shape._replace(avoid=avoid)
+
+
+class _Looking:
+    """One pass's look at claims."""
+
+    def __init__(self, view: View, barring: Barring, now_s: float, monotonic_s: float) -> None:
+        self._view = view
+        self._barring = barring
+        self._now_s = now_s
+        self._monotonic_s = monotonic_s
+
+    def at(self, record: ClaimRecord, leases: list[Lease]) -> ClaimView:
+        """The claim as it stands, all together: nothing of it decides anything by itself."""
+        view, claim, request = self._view, record.claim, record.claim.request
+        barred = self._barring.of(record)
+        rank, is_firm = view.policy.rank_of(claim)
+        minimum, maximum = self._bounds(record, leases)
+        granted_s = [lease.granted_at.timestamp() for lease in leases]
+        lent_s = [x.lent_until.timestamp() for x in leases if x.lent_until is not None]
+        return ClaimView(
+            id=claim.id,
+            owner=claim.owner,
+            queue=view.policy.leaf_of(claim),
+            priority=rank,
+            firm=is_firm,
+            since_s=claim.wanted_since.timestamp(),
+            minimum=minimum,
+            maximum=maximum,
+            worker=worker_shape(view, record, barred),
+            held=tuple(HeldWorker(lease.host_id, (lease.device,)) for lease in leases),
+            promised=record.promised,
+            started_s=min(granted_s, default=None),
+            attained_s=sum(max(0.0, self._now_s - granted) for granted in granted_s),
+            # Until hibernation keeps results, a claim is hibernated only for another's share.
+            can_hibernate=view.policy.policy.rules.surplus_order is SurplusOrder.FAIR_SHARE,
+            hibernated=claim.phase is Phase.RESUMING,
+            expected_s=_seconds(request.expected),
+            time_limit_s=_seconds(request.time_limit),
+            deadline_s=None if request.deadline is None else request.deadline.timestamp(),
+            lent_until_s=min(lent_s, default=None),
+            near=_near(view, request),
+            barred_why=barred.why,
+            scheduler_host=None if claim.scheduler is None else claim.scheduler.host_id,
+        )
+
+    def _bounds(self, record: ClaimRecord, leases: list[Lease]) -> tuple[int, int]:
+        claim, held = record.claim, len(leases)
+        if claim.phase in WAITING:
+            # It may shrink to nothing, but it starts with at least one worker.
+            return max(1, claim.bounds.minimum), max(1, claim.bounds.maximum)
+        # One that runs goes on with what is left of it, and takes what comes one by one.
+        minimum = min(held, max(1, claim.bounds.minimum))
+        return minimum, claim.bounds.maximum if self._may_grow(record) else held
+
+    def _may_grow(self, record: ClaimRecord) -> bool:
+        place = record.claim.scheduler
+        host = self._view.hosts.get(place.host_id) if place is not None else None
+        if host is None or host.phase is not HostPhase.CONNECTED:
+            return False
+        if any(lease.notice is not None for lease in self._view.leases_of(record.claim.id)):
+            return False
+        return failures_in_window(self._view, record, self._monotonic_s) < MOST_FAILURES
+
+
+def _is_bare(view: View, record: ClaimRecord) -> bool:
+    """Whether a claim runs with no worker at all, and nobody is taking its last."""
+    leases = view.leases_of(record.claim.id)
+    return record.claim.phase in _HOLDS and all(lease.notice is None for lease in leases)
+
+
+def _has_others(view: View, record: ClaimRecord, shape: WorkerShape) -> bool:
+    """Whether hosts on which it has not failed could serve its minimum."""
+    least, out = max(1, record.claim.bounds.minimum), record.avoid | shape.barred
+    fitting = 0
+    for host in view.hosts.values():
+        if host.phase is HostPhase.CONNECTED and host.id not in out:
+            fitting += sum(_would_do(shape, device) for device in host.devices)
+        if fitting >= least:
+            return True
+    return False
+
+
+def _would_do(shape: WorkerShape, device: Device) -> bool:
+    has_memory = device.memory_bytes >= shape.device_memory_bytes
+    return has_memory and shape.model in device.model.lower()
+
+
+def _near(view: View, request: ClaimRequest) -> frozenset[HostId]:
+    """The hosts that a user means by a host's name, a label, or the value of one."""
+    if not request.near:
+        return frozenset()
+    return frozenset(host.id for host in view.hosts.values() if _is_meant(host, request.near))
+
+
+def _is_meant(host: Host, near: str) -> bool:
+    names = {host.name, host.id, *host.labels, *(x.partition("=")[2] for x in host.labels)}
+    return near in names
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()

@@ -1,0 +1,115 @@
+"""Taking leases back from a claim: notice, grace, and the end of it.
+
+Called by `planning.py` with what a pass decided, and by the timer when a grace is over. Hibernation
+is carried out as a release with notice until it keeps results.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim_events import (
+    EndAsked,
+    EndKind,
+    Warned,
+    WarningCleared,
+    Withdrawn,
+    WorkersChanged,
+)
+from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.lease import Lease, LeasePhase, Notice
+from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.scheduling.decisions import Promise, Take, TakeHow
+
+from .arrows import end_leases, settle, take
+from .unit import UnitOfWork
+
+RECLAIM: Final = "reclaim"
+"""The rule by which a claim is warned: others have a better right to what it holds."""
+
+
+def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> None:
+    """Give notice of what a pass takes, or take it at once where nothing is lost by that."""
+    claim = unit.claims[decided.claim_id].claim
+    wanted = {(worker.host_id, uuid) for worker in decided.workers for uuid in worker.devices}
+    leases = [x for x in unit.leases_of(claim.id) if x.counts and (x.host_id, x.device) in wanted]
+    if claim.phase is Phase.STARTING:
+        _stop_starting(unit, decided, leases)
+        return
+    grace = timedelta(seconds=unit.policy.policy.grace_s if decided.busy else 0.0)
+    notice = Notice(deadline=unit.now + grace, claimants=_claimants(decided, promises))
+    for lease in leases:
+        unit.put_lease(replace(lease, notice=notice))
+    if grace:
+        take(unit, claim.id, Warned(reason=decided.reason, rule=RECLAIM, after=grace))
+    else:
+        take_now(unit, claim.id, decided.reason)
+
+
+def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
+    """The grace is over: whatever is due goes. A claim that keeps nothing ends."""
+    record = unit.claims.get(claim_id)
+    if record is None or record.claim.is_over:
+        return
+    leases = [lease for lease in unit.leases_of(claim_id) if lease.counts]
+    due = [x for x in leases if x.notice is not None and x.notice.deadline <= unit.now]
+    if not due:
+        return
+    warning = record.claim.warning
+    why = reason or ("It was needed elsewhere." if warning is None else warning.reason)
+    if len(due) == len(leases):
+        take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=why))
+        settle(unit, claim_id)
+    else:
+        _shrink(unit, claim_id, due, why)
+    unit.replan = True
+
+
+def clear_void(unit: UnitOfWork, promised: frozenset[ClaimId]) -> None:
+    """Take back notices that nobody needs any more, for whoever waited has gone elsewhere."""
+    void = [
+        lease
+        for lease in unit.leases.values()
+        if lease.notice is not None and lease.counts and promised.isdisjoint(lease.notice.claimants)
+    ]
+    for lease in void:
+        unit.put_lease(replace(lease, notice=None))
+    for claim_id in sorted({lease.claim_id for lease in void}):
+        _clear_warning(unit, claim_id, "What it was warned of is needed no more.")
+
+
+def _claimants(decided: Take, promises: Iterable[Promise]) -> tuple[ClaimId, ...]:
+    """For whom: the one it names, and all who are promised any of it."""
+    workers = set(decided.workers)
+    others = (p.claim_id for p in promises if not workers.isdisjoint(p.workers))
+    return tuple(dict.fromkeys((decided.claimant, *others)))
+
+
+def _stop_starting(unit: UnitOfWork, decided: Take, leases: list[Lease]) -> None:
+    # Nothing has run on it yet: nobody loses a result, and there is nobody to warn.
+    if decided.how is TakeHow.SHRINK:
+        end_leases(unit, leases, decided.reason)
+    else:
+        take(unit, decided.claim_id, Withdrawn(reason=decided.reason))
+
+
+def _shrink(unit: UnitOfWork, claim_id: ClaimId, due: list[Lease], why: str) -> None:
+    # A worker that never registered holds no result; the others hand theirs over first.
+    young = [lease for lease in due if lease.phase is LeasePhase.GRANTED]
+    end_leases(unit, young, why)
+    for lease in due:
+        if lease.phase is LeasePhase.RUNNING:
+            unit.put_lease(lease.moved(LeasePhase.RETIRING, why, unit.now))
+    if unit.claims[claim_id].claim.warning is None:
+        take(unit, claim_id, WorkersChanged(reason=why))
+    else:
+        _clear_warning(unit, claim_id, f"{plural(len(due), 'worker')} less: {why}")
+
+
+def _clear_warning(unit: UnitOfWork, claim_id: ClaimId, reason: str) -> None:
+    claim = unit.claims[claim_id].claim
+    under = any(x.counts and x.notice is not None for x in unit.leases_of(claim_id))
+    if claim.warning is not None and claim.warning.rule == RECLAIM and not under:
+        take(unit, claim_id, WarningCleared(reason=reason))

@@ -1,0 +1,161 @@
+"""Leases taken back for others: told first, carried out after the grace, kept for whoever waits."""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
+from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.manager.service.using import KeepClaim, keep_claim
+from jupyter_gpupool.manager.settings import Settings
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim_events import EndKind
+from jupyter_gpupool.pool.ids import UserName
+from jupyter_gpupool.pool.lease import LeasePhase
+
+TEAMS = """
+[queues.vision]
+guarantee = { gpus = 2 }
+users = ["ann"]
+[queues.others]
+users = ["*"]
+[scheduling]
+grace = "30s"
+"""
+
+
+@pytest.fixture
+async def teams(pool):
+    """A host of two devices, of which ann's queue is guaranteed both."""
+    agent = await pool.joined("a", 2)
+    command = ApplyPolicy(source=TEAMS, by=UserName("root"))
+    await pool.service.execute(partial(apply_policy, command=command))
+    return pool, agent
+
+
+async def test_busy_claim_is_warned_before_its_devices_go(teams):
+    """It runs on until the grace is over, and knows why."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    warned = pool.now(bob)
+    assert warned.phase is Phase.RUNNING
+    assert (warned.warning.deadline - pool.time.wall).total_seconds() == 30
+    assert "2 workers taken for vision/ann" in warned.warning.reason
+    assert pool.now(ann).phase is Phase.PENDING
+    assert "being freed for it" in pool.service.waits.of(ann.id).reason
+
+
+async def test_claim_without_worker_left_ends_as_reclaimed(teams):
+    """And whoever waited has its devices as soon as they are proven free."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    await pool.pass_s(31)
+    assert (pool.now(bob).phase, pool.now(bob).end) == (Phase.ENDING, EndKind.RECLAIMED)
+    assert pool.now(ann).phase is Phase.PENDING
+    await pool.wind_down(agent)
+    assert pool.now(bob).phase is Phase.ENDED
+    assert pool.now(ann).phase is Phase.STARTING
+
+
+async def test_elastic_claim_shrinks_and_hands_its_results_over(teams):
+    """Its worker retires, the others go on."""
+    pool, agent = teams
+    bob = await pool.claim(1, 2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(1)
+    await pool.pass_s(31)
+    phases = sorted(lease.phase for lease in pool.leases(bob))
+    assert phases == [LeasePhase.RETIRING, LeasePhase.RUNNING]
+    [claim] = pool.desired(agent).claims
+    assert [worker.retire for worker in claim.workers].count(True) == 1
+    await pool.pass_s(31)
+    await pool.wind_down(agent)
+    assert (pool.now(bob).phase, pool.now(bob).warning) == (Phase.RUNNING, None)
+    assert pool.now(ann).phase is Phase.STARTING
+
+
+async def test_notice_is_void_when_nobody_waits_any_more(teams):
+    """The claim keeps what it has."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    await pool.release(ann)
+    assert pool.now(bob).warning is None
+    await pool.pass_s(31)
+    assert [lease.phase for lease in pool.leases(bob)] == [LeasePhase.RUNNING] * 2
+
+
+async def test_claim_that_has_not_started_yet_just_waits_again(teams):
+    """Nothing is lost by that, and it is no failed start."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.make_so(agent)
+    ann = await pool.claim(2)
+    assert (pool.now(bob).phase, pool.now(bob).failed_starts) == (Phase.PENDING, 0)
+    await pool.wind_down(agent)
+    assert pool.now(ann).phase is Phase.STARTING
+
+
+async def test_devices_freed_for_a_claim_go_to_nobody_else(teams):
+    """Whoever comes in the meantime waits."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    await pool.release(bob)
+    eve = await pool.claim(1, user="eve")
+    await pool.wind_down(agent)
+    assert (pool.now(ann).phase, pool.now(eve).phase) == (Phase.STARTING, Phase.PENDING)
+
+
+async def test_notice_and_promise_survive_a_restart(teams):
+    """What was told happens, and for whom it was told."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    books = pool.service.books
+    pool.store.everything = replace(
+        pool.store.everything,
+        claims=tuple(books.claims.values()),
+        leases=tuple(books.leases.values()),
+        hosts=tuple(books.hosts.values()),
+        policy=pool.store.commits[1].new_policies[0],
+    )
+    await pool.service.close()
+    pool.service = Service(pool.store, Settings(), pool.time.clock())
+    await pool.service.start()
+    await pool.join(agent)
+    await pool.pass_s(31)
+    assert pool.now(bob).end is EndKind.RECLAIMED
+    await pool.wind_down(agent)
+    assert pool.now(ann).phase is Phase.STARTING
+
+
+async def test_keeping_a_claim_does_not_keep_it_from_others(teams):
+    """A keep speaks against idleness alone."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    await pool.claim(2)
+    keep = KeepClaim(caller=pool.user("bob"), claim_id=bob.id, duration=timedelta(hours=1))
+    await pool.service.execute(partial(keep_claim, command=keep))
+    assert pool.now(bob).warning is not None
+
+
+async def test_without_a_policy_nobody_loses_anything(pool):
+    """Whoever comes later waits, as ever."""
+    agent = await pool.joined("a", 2)
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    await pool.claim(1)
+    await pool.pass_s(3600)
+    assert len(pool.leases(bob)) == 2
+    assert pool.now(bob).warning is None
