@@ -89,7 +89,7 @@ class Kept:
         mine = next((r for r in self.reservations if r.holder is member), None)
         if mine is None or mine.gap.start_s > self.ledger.now_s:
             return ()
-        if len(mine.hidden) < len(mine.gap.spots) or count != len(mine.gap.spots):
+        if count != len(mine.gap.spots) or [kept.spot for kept in mine.hidden] != [*mine.gap.spots]:
             return ()
         self._show([mine])
         self.reservations.remove(mine)
@@ -223,16 +223,12 @@ def is_blocked(ledger: Ledger, member: Member) -> bool:
 
 
 def standing_of(ledger: Ledger, member: Member, count: int) -> Standing:
-    """What right a claim has to so many more workers.
-
-    A gang greater than its queue's whole share is within it while the queue holds nothing: it
-    would wait for ever otherwise.
-    """
+    """What right a claim has to so many more workers."""
     held, share = ledger.held[member.leaf], ledger.share[member.leaf]
     team = next(queue for queue in member.path if not ledger.is_user[queue])
     if _is_within(ledger.held[team], member, count, ledger.guarantee[team]):
         return Standing.GUARANTEED
-    if _is_within(held, member, count, share) or not any(held):
+    if _is_within(held, member, count, share):
         return Standing.WITHIN_SHARE
     return Standing.BEYOND_SHARE
 
