@@ -36,8 +36,10 @@ class WantedProcess:
         if self.worker is not None:
             return Orders(scheduler_address=scheduler_address)
         assert self.claim.scheduler is not None
-        retire = sorted(worker.lease_id for worker in self.claim.workers if worker.retire)
-        return Orders(retire=tuple(retire), keep_workers=self.claim.scheduler.keep_workers)
+        scheduler = self.claim.scheduler
+        here = (worker.lease_id for worker in self.claim.workers if worker.retire)
+        retire = tuple(sorted({*here, *scheduler.retire}))
+        return Orders(retire=retire, keep_workers=scheduler.keep_workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

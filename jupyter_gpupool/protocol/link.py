@@ -58,11 +58,14 @@ class WantedScheduler(Message):
     Attributes:
         keep_workers: If set, the scheduler retires workers of its own choice until this many
             stay, and the agent reports them RETIRED.
+        retire: Workers on other hosts that should hand their results over and go; those on this
+            host say so themselves.
     """
 
     credentials: TlsCredentials = Field(repr=False)
     dashboard_prefix: str = Field(repr=False)
     keep_workers: int | None = None
+    retire: tuple[LeaseId, ...] = ()
 
 
 class WantedClaim(Message):

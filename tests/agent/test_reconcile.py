@@ -56,6 +56,13 @@ def test_missing_ones_start_scheduler_first(want) -> None:
     assert [action.key for action in actions] == [SCHEDULER, WORKER]
 
 
+def test_scheduler_is_told_who_retires_here_and_elsewhere(want, wanted_claim) -> None:
+    """Its workers may be on any host; it knows them all by name."""
+    there = wanted_claim().scheduler.model_copy(update={"retire": ("l9",)})
+    wanted = want(a_worker("l1", retire=True), a_worker("l2"), scheduler=there)
+    assert wanted.processes[SCHEDULER].orders(None).retire == ("l1", "l9")
+
+
 def test_surplus_stops_before_missing_starts(want, worker_seen) -> None:
     """A device is given up before anything else is begun."""
     other = worker_seen(key=ProcessKey("c0", 1, "l0"))

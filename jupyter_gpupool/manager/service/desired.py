@@ -59,6 +59,7 @@ def _scheduler(record: ClaimRecord, host_id: HostId, leases: list[Lease]) -> Wan
         credentials=_credentials(secrets, secrets.scheduler),
         dashboard_prefix=secrets.dashboard_prefix,
         keep_workers=claim.bounds.maximum if excess(claim, leases) > 0 else None,
+        retire=tuple(sorted(x.id for x in leases if _retires(x) and x.host_id != host_id)),
     )
 
 
@@ -93,8 +94,11 @@ def _interpreter(request: ClaimRequest) -> str:
 
 def _wanted_worker(lease: Lease) -> WantedWorker:
     # Its scheduler may be elsewhere: its own host has to know that its end is no accident.
-    retires = lease.phase is LeasePhase.RETIRING
-    return WantedWorker(lease_id=lease.id, device=lease.device, retire=retires)
+    return WantedWorker(lease_id=lease.id, device=lease.device, retire=_retires(lease))
+
+
+def _retires(lease: Lease) -> bool:
+    return lease.phase is LeasePhase.RETIRING
 
 
 def _credentials(secrets: ClaimSecrets, party: Party) -> TlsCredentials:

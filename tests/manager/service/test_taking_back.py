@@ -159,3 +159,17 @@ async def test_without_a_policy_nobody_loses_anything(pool):
     await pool.pass_s(3600)
     assert len(pool.leases(bob)) == 2
     assert pool.now(bob).warning is None
+
+
+async def test_worker_on_another_host_is_named_to_its_scheduler(pool):
+    """Its own host cannot tell it to hand its results over."""
+    holder, agent = await pool.joined("h", 0, durable=True), await pool.joined("a", 2)
+    command = ApplyPolicy(source=TEAMS, by=UserName("root"))
+    await pool.service.execute(partial(apply_policy, command=command))
+    bob = await pool.claim(1, 2, user="bob")
+    await pool.come_up(holder, agent)
+    await pool.claim(1)
+    await pool.pass_s(31)
+    [leaving] = [x.id for x in pool.leases(bob) if x.phase is LeasePhase.RETIRING]
+    wanted = {claim.claim_id: claim for claim in pool.desired(holder).claims}
+    assert wanted[bob.id].scheduler.retire == (leaving,)
