@@ -17,9 +17,10 @@ from heapq import heapify, heappop, heappush
 
 from .bounds import Hindrance, stops
 from .decisions import Constraint, Decisions
-from .giving_way import room_for, stays_inside
+from .giving_way import room_for
 from .ledger import Member
 from .making_room import Room
+from .may_give import stays_inside
 from .service_books import ServiceBooks
 from .service_decisions import ServiceDecisions
 from .service_line import Entry, Group, Likeness

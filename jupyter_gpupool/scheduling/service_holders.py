@@ -87,6 +87,10 @@ class ServiceHolders:
         ledger = self._ledger
         return ledger.held[queue][0] + thousandths <= ledger.guarantee[queue][0]
 
+    def beyond_guarantee(self) -> frozenset[int]:
+        """The queues at the top of which others could ask anything."""
+        return frozenset(top for top, counted in self._counted.items() if counted[0])
+
     def changed(self, top: int) -> None:
         """What a queue holds has changed."""
         self._count(top)

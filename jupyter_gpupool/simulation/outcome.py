@@ -45,7 +45,7 @@ class Outcome:
 
     Attributes:
         courses: In the order of their ends.
-        unfinished: Claims that never got what they needed.
+        unfinished: Claims that were released before they were done, or never got what they need.
         passes: How many passes were taken.
     """
 

@@ -1,7 +1,6 @@
-"""What a simulation drives: the scheduling of the pool, with its books kept or made anew.
+"""What a simulation drives: the scheduling proper, here with books that it keeps.
 
-Both run the very code that the manager runs. Books made anew for each pass do for any rules; kept
-ones are a thousand times faster, for least attained service alone.
+Kept books do for least attained service alone; `made_anew.py` does for any rules, slowly.
 """
 
 from collections.abc import Sequence

@@ -66,6 +66,7 @@ class _Simulation:
     events: list[tuple[float, _Kind, int, ClaimId]] = field(default_factory=list)
     runs: dict[ClaimId, _Run] = field(default_factory=dict)
     courses: list[Course] = field(default_factory=list)
+    released: list[ClaimId] = field(default_factory=list)
 
 
 def replay(
@@ -87,7 +88,7 @@ def replay(
         _step(simulation, at_s)
     return Outcome(
         courses=tuple(simulation.courses),
-        unfinished=tuple(simulation.runs),
+        unfinished=(*simulation.released, *simulation.runs),
         passes=simulation.passes,
     )
 
@@ -160,21 +161,28 @@ def _end(simulation: _Simulation, claim_id: ClaimId) -> None:
 
 def _carry_out(simulation: _Simulation, decided: Decisions) -> None:
     """Do what a pass has decided: what is taken is free at once, so promises are kept at once."""
-    for claim_id in _hibernated(decided):
-        _hibernate(simulation, simulation.runs[claim_id])
+    for take in decided.takes:
+        if take.how is TakeHow.HIBERNATE:
+            _hibernate(simulation, simulation.runs[take.claim_id])
+        elif take.how is TakeHow.RELEASE:
+            _lose(simulation, take.claim_id)
+    for move in decided.moves:
+        _hibernate(simulation, simulation.runs[move.claim_id])
     for claim_id in _served(decided):
         _run(simulation, claim_id)
-
-
-def _hibernated(decided: Decisions) -> Iterator[ClaimId]:
-    yield from (take.claim_id for take in decided.takes if take.how is not TakeHow.SHRINK)
-    yield from (move.claim_id for move in decided.moves)
 
 
 def _served(decided: Decisions) -> Iterator[ClaimId]:
     yield from (grant.claim_id for grant in decided.grants)
     yield from (promise.claim_id for promise in decided.promises)
     yield from (move.claim_id for move in decided.moves)
+
+
+def _lose(simulation: _Simulation, claim_id: ClaimId) -> None:
+    """Let a claim end that cannot hibernate, before it is done."""
+    simulation.scheduler.remove(claim_id)
+    del simulation.runs[claim_id]
+    simulation.released.append(claim_id)
 
 
 def _hibernate(simulation: _Simulation, run: _Run) -> None:

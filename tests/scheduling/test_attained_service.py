@@ -1,0 +1,212 @@
+"""Least attained service: who is served first, who gives way, and who keeps what they have."""
+
+from dataclasses import replace
+
+import pytest
+from service_pool import NOW_S, RULES, a_claim, a_host, a_tree, a_view, served, stopped
+
+from jupyter_gpupool.scheduling.decisions import Constraint, TakeHow
+from jupyter_gpupool.scheduling.ledger import Ledger
+from jupyter_gpupool.scheduling.rounds import plan
+from jupyter_gpupool.scheduling.service_books import ServiceBooks
+
+WHOLE_HOST = "h-0 h-1 h-2 h-3"
+OLD, OLDER = 500.0, 5_000.0
+"""Device-seconds that are past the first level, and past the second."""
+
+
+def test_lowest_level_is_served_first():
+    """Who has held little goes before who has waited long."""
+    decided = plan(
+        a_view(
+            a_claim("waits-long", each=4, since_s=1.0, attained_s=OLD),
+            a_claim("new", each=4, since_s=9_000.0),
+        )
+    )
+    assert served(decided) == ["new"]
+
+
+def test_within_a_level_first_come_first_served():
+    """What is attained counts by levels only."""
+    decided = plan(
+        a_view(
+            a_claim("second", each=4, since_s=2.0),
+            a_claim("first", each=4, since_s=1.0, attained_s=99.0),
+        )
+    )
+    assert served(decided) == ["first"]
+
+
+def test_higher_level_hibernates_for_lower():
+    """Whoever has attained most gives way, and the claimant is promised the devices."""
+    decided = plan(
+        a_view(
+            a_claim("old", each=2, on=["h-0 h-1"], attained_s=OLD),
+            a_claim("older", each=2, on=["h-2 h-3"], attained_s=OLDER),
+            a_claim("new", each=2),
+        )
+    )
+    assert stopped(decided) == ["older"]
+    assert [w.devices for w in decided.promises[0].workers] == [("h-2", "h-3")]
+
+
+def test_same_level_keeps_its_place():
+    """Claims near each other do not take turns."""
+    held = a_claim("held", each=4, on=[WHOLE_HOST], attained_s=99.0)
+    decided = plan(a_view(held, a_claim("new", each=4)))
+    assert decided.changes_nothing
+    assert [w.claim_id for w in decided.waits] == ["new"]
+
+
+@pytest.mark.parametrize("terms", [{"can_hibernate": False}, {"firm": True}])
+def test_what_cannot_stop_keeps_its_place(terms):
+    """Nobody is ended for the sake of another's turn."""
+    held = a_claim("held", each=4, on=[WHOLE_HOST], attained_s=OLDER, **terms)
+    assert plan(a_view(held, a_claim("new", each=4))).changes_nothing
+
+
+@pytest.mark.parametrize(("for_s", "gives"), [(49.0, []), (50.0, ["held"])])
+def test_resumed_claim_keeps_devices_for_a_while(for_s, gives):
+    """What it costs to resume is bounded by what is worked in between."""
+    held = a_claim("held", each=4, on=[WHOLE_HOST], attained_s=OLD, started_s=NOW_S - for_s)
+    assert stopped(plan(a_view(held, a_claim("new", each=4)))) == gives
+
+
+def test_guarantee_goes_before_lower_levels():
+    """A queue gets what it is guaranteed, whatever its claims have attained."""
+    decided = plan(
+        a_view(
+            a_claim("new", queue="text", each=4),
+            a_claim("entitled", each=4, attained_s=OLDER),
+            tree=a_tree(vision=4),
+        )
+    )
+    assert served(decided) == ["entitled"]
+
+
+def test_guarantee_is_taken_from_any_level():
+    """Whoever holds more than its queue is guaranteed gives, however little it has attained."""
+    decided = plan(
+        a_view(
+            a_claim("new", queue="text", each=4, on=[WHOLE_HOST]),
+            a_claim("entitled", attained_s=OLDER),
+            tree=a_tree(vision=1),
+        )
+    )
+    assert stopped(decided) == ["new"]
+
+
+def test_guaranteed_devices_stay_from_others_surplus():
+    """Lower levels take nothing that another queue is guaranteed."""
+    held = a_claim("held", each=2, on=["h-0 h-1"], attained_s=OLDER)
+    more = a_claim("more", each=2, on=["h-2 h-3"], attained_s=OLD)
+    new = a_claim("new", queue="text", each=2)
+    guaranteed = a_view(held, more, new, tree=a_tree(vision=4))
+    assert plan(guaranteed).changes_nothing
+    assert stopped(plan(replace(guaranteed, tree=a_tree(vision=2)))) == ["held"]
+
+
+def test_within_a_queue_levels_decide():
+    """A guarantee is for all claims of a queue: among them the lower level goes first."""
+    held = a_claim("held", each=4, on=[WHOLE_HOST], attained_s=OLDER)
+    decided = plan(a_view(held, a_claim("new", each=4), tree=a_tree(vision=4)))
+    assert stopped(decided) == ["held"]
+
+
+def test_elastic_claim_shrinks_before_anyone_stops():
+    """Surplus workers go first, even of a claim that has attained less."""
+    decided = plan(
+        a_view(
+            a_claim("elastic", workers=1, most=2, on=["h-0", "h-1"], attained_s=OLD),
+            a_claim("older", each=2, on=["h-2 h-3"], attained_s=OLDER),
+            a_claim("new"),
+        )
+    )
+    assert [(t.claim_id, t.how) for t in decided.takes] == [("elastic", TakeHow.SHRINK)]
+
+
+def test_nobody_gives_way_for_growth():
+    """A claim that has its minimum grows into what is free alone."""
+    held = a_claim("held", each=2, on=["h-0 h-1"], attained_s=OLDER)
+    grows = a_claim("grows", workers=1, most=4, on=["h-2"])
+    decided = plan(a_view(held, grows))
+    assert not decided.takes
+    assert [len(grant.workers) for grant in decided.grants] == [1]
+
+
+def test_gang_is_served_whole():
+    """As many hosts as it needs are emptied, or none."""
+    hosts = [a_host("g"), a_host("h")]
+    held = a_claim("held", each=4, on=[WHOLE_HOST], attained_s=OLD)
+    free = a_view(held, a_claim("gang", workers=2, each=4), hosts=hosts)
+    assert stopped(plan(free)) == ["held"]
+    other = a_claim("other", each=1, on=["g-0"])
+    assert plan(replace(free, claims=(*free.claims, other))).changes_nothing
+
+
+def test_who_gives_way_and_fits_elsewhere_moves():
+    """What is free but scattered becomes room for a gang."""
+    decided = plan(
+        a_view(
+            a_claim("small", each=1, on=["h-0"], attained_s=OLD),
+            a_claim("other", each=2, on=["g-0 g-1"]),
+            a_claim("new", each=4),
+            hosts=[a_host("g"), a_host("h")],
+        )
+    )
+    assert [move.claim_id for move in decided.moves] == ["small"]
+    assert [worker.host_id for worker in decided.moves[0].to] == ["g"]
+    assert not decided.takes
+
+
+def test_fewest_and_smallest_give_way():
+    """Of one level, those are chosen who give no more than is needed."""
+    decided = plan(
+        a_view(
+            a_claim("large", each=3, on=["h-0 h-1 h-2"], attained_s=OLD),
+            a_claim("small", each=1, on=["h-3"], attained_s=OLD),
+            a_claim("new", each=1),
+        )
+    )
+    assert stopped(decided) == ["small"]
+
+
+def test_at_its_limit_only_its_own_claims_give():
+    """What others give would not help a queue that may not hold more."""
+    decided = plan(
+        a_view(
+            a_claim("other", queue="text", each=2, on=["h-0 h-1"], attained_s=OLDER),
+            a_claim("own", each=2, on=["h-2 h-3"], attained_s=OLD),
+            a_claim("new", each=2),
+            tree=a_tree(limit=2),
+        )
+    )
+    assert stopped(decided) == ["own"]
+
+
+def test_promised_devices_are_granted_once_free():
+    """A promise is kept before anybody else is served."""
+    promised = replace(a_claim("on", each=4, on=[WHOLE_HOST]), id="promised", held=())
+    held = a_claim("x", each=4, on=[WHOLE_HOST]).held
+    decided = plan(a_view(replace(promised, promised=held), a_claim("new", each=4)))
+    assert served(decided) == ["promised"]
+
+
+def test_waits_are_told_in_order_of_service():
+    """Place and constraint come from the same order as the decision."""
+    decided = plan(
+        a_view(
+            a_claim("held", each=4, on=[WHOLE_HOST]),
+            a_claim("older", attained_s=OLD, since_s=1.0),
+            a_claim("new", since_s=2.0),
+        )
+    )
+    told = [(w.claim_id, w.place, w.constraint) for w in decided.waits]
+    assert told == [("new", 1, Constraint.DEVICES), ("older", 2, Constraint.DEVICES)]
+
+
+def test_next_moment_is_the_next_level():
+    """Two devices reach the first 100 device-seconds in 50 seconds, and give way from then on."""
+    held = a_claim("held", each=2, on=["h-0 h-1"], attained_s=20.0)
+    books = ServiceBooks(Ledger(a_view(held, rules=replace(RULES, least_stint_s=0.0))))
+    assert books.next_s == NOW_S + 40.0
