@@ -17,8 +17,8 @@ _NO_SHARE = 0.001
 Key: TypeAlias = tuple[bool, bool, int, int, bool, float, float, Amount, int, str]
 """Where a queue stands among its siblings, smallest first; a plain tuple, for there are thousands.
 
-In turn: it holds more than its share of everything; with what is asked it would hold more than its
-guarantee; its priority, negated; that of its next claim, negated; it would hold something of which
+In turn: it holds more than its share and its guarantee of everything; with what is asked it would
+hold more than its guarantee; its priority, negated; that of its next claim, negated; it would hold something of which
 it has no share; its dominant part of its share with what is asked, and without; what it may have,
 the weaker first; the older; the name.
 """
@@ -37,13 +37,17 @@ def key_of(
         count: How many of them it asks for; -1 if `each` is what it has been asked to give.
         urgency: The priority of that claim.
     """
-    share, guarantee, filled_at = ledger.share[queue], ledger.guarantee[queue], ledger.full[queue]
+    guarantee, allowed, filled_at = (
+        ledger.guarantee[queue],
+        ledger.allowed[queue],
+        ledger.full[queue],
+    )
     over, beyond, without, filled_with, filled = True, False, False, 0.0, 0.0
     # Written out, for this runs ten thousand times a pass.
     for kind in ledger.counted:
         has, of = held[kind], filled_at[kind] or _NO_SHARE
         wanted = has + each[kind] * count
-        if has <= share[kind]:
+        if has <= allowed[kind]:
             over = False
         if wanted > guarantee[kind]:
             beyond = True
@@ -52,7 +56,7 @@ def key_of(
         filled_with = max(filled_with, wanted / of)
         filled = max(filled, has / of)
     priority, created, name = ledger.ranks[queue]
-    rank = (priority, -urgency, without, filled_with, filled, ledger.allowed[queue])
+    rank = (priority, -urgency, without, filled_with, filled, allowed)
     return (over, beyond, *rank, created, name)
 
 

@@ -156,10 +156,12 @@ class Asking:
         return self._is_for_sure(mine) and not is_within(holds, ledger.guarantee[theirs])
 
     def _stays_below(self, left: dict[int, list[int]]) -> bool:
-        """Whether the claimant's queues end no fuller than any sibling that gave."""
+        """Whether the claimant's queues, beyond their guarantees, end no fuller than who gave."""
         ledger = self.ledger
         for queue in self.claimant.path:
             after = self._wanted(queue, left.get(queue))
+            if is_within(after, ledger.guarantee[queue]):
+                continue
             for other, rest in left.items():
                 is_sibling = ledger.parent[other] == ledger.parent[queue] and other != queue
                 if is_sibling and not self._is_fuller(other, rest, queue, after):
