@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from jupyter_gpupool.pool.ids import ClaimId
 
-from .backfill import Kept
 from .bits import bits, first
 from .decisions import TakeHow
 from .inventory import Spot
+from .kept import Kept
 from .ledger import Ledger, Member
 from .outlook import Keeping
 from .remaining import must_end_s

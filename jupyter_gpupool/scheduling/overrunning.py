@@ -3,7 +3,7 @@
 One of the searches of a pass, as `reclaiming.reclaim_for` is; see `backfill` for who is lent what.
 """
 
-from .backfill import Kept
+from .kept import Kept
 from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import pieces_of

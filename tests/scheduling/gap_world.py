@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
 from jupyter_gpupool.pool.rules import Rules
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT
-from jupyter_gpupool.scheduling.backfill import Kept, keep_for_blocked
+from jupyter_gpupool.scheduling.backfill import keep_for_blocked
+from jupyter_gpupool.scheduling.kept import Kept
 from jupyter_gpupool.scheduling.ledger import Ledger, Member
 from jupyter_gpupool.scheduling.overrunning import end_overrun_for
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView

@@ -4,10 +4,11 @@ from gap_world import World, a_claim, a_host, a_queue, a_view, books, on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_gpupool.scheduling.backfill import Standing, keep_for_blocked, standing_of
+from jupyter_gpupool.scheduling.backfill import keep_for_blocked
 from jupyter_gpupool.scheduling.decisions import Constraint
 from jupyter_gpupool.scheduling.overrunning import end_overrun_for
 from jupyter_gpupool.scheduling.shape import WorkerShape
+from jupyter_gpupool.scheduling.standing import Standing, standing_of
 
 LONGEST_S = 3000.0
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gpupool.pool.errors import BadRequest
-from jupyter_gpupool.scheduling.backfill import Kept
 from jupyter_gpupool.scheduling.clearing import clear_for
 from jupyter_gpupool.scheduling.decisions import TakeHow
+from jupyter_gpupool.scheduling.kept import Kept
 from jupyter_gpupool.scheduling.queues import link
 from jupyter_gpupool.scheduling.reservations import Booking, book, tree_at
 
