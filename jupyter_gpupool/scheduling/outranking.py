@@ -17,20 +17,24 @@ def might_outrank(holders: Holders, claimant: Member) -> bool:
 def outrank_for(holders: Holders, claimant: Member) -> Room | None:
     """Find what claims of lower priority in a claimant's own queue have to give back for it."""
     ledger, count, view = holders.ledger, claimant.needs, claimant.view
+    grows = claimant.has >= view.minimum
     if not might_outrank(holders, claimant):
         return None
-    kind = (outrank_for, claimant.leaf, view.worker, view.priority)
+    kind = (outrank_for, claimant.leaf, view.worker, view.priority, grows)
     if not holders.may_search(kind, count):
         return None
-    pieces, may_move = _outranked(holders, claimant), ledger.rules.may_move
+    pieces, may_move = _outranked(holders, claimant, grows=grows), ledger.rules.may_move
     room = make_room(ledger, claimant, pieces, lambda *_: True, may_move=may_move)
     return holders.found(kind, count, room)
 
 
-def _outranked(holders: Holders, claimant: Member) -> Iterator[Piece]:
+def _outranked(holders: Holders, claimant: Member, *, grows: bool) -> Iterator[Piece]:
     for piece in holders.pieces(claimant.leaf):
         member = piece.member
         if member is claimant or member.view.priority >= claimant.view.priority:
+            continue
+        # To grow is no reason to stop another.
+        if piece.is_rest and grows:
             continue
         if not is_protected(holders.ledger, member, claimant):
             yield piece

@@ -18,9 +18,9 @@ Key: TypeAlias = tuple[bool, bool, int, int, bool, float, float, Amount, int, st
 """Where a queue stands among its siblings, smallest first; a plain tuple, for there are thousands.
 
 In turn: it holds more than its share and its guarantee of everything; with what is asked it would
-hold more than its guarantee; its priority, negated; that of its next claim, negated; it would hold something of which
-it has no share; its dominant part of its share with what is asked, and without; what it may have,
-the weaker first; the older; the name.
+hold more than its guarantee; its priority, negated; that of its next claim, negated; it would hold
+something of which it has no share; its dominant part of its share with what is asked, and without;
+what it may have, the weaker first; the older; the name.
 """
 
 

@@ -33,7 +33,7 @@ def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
     asking = Asking(holders, claimant, count)
     if not asking.is_entitled() or not asking.somebody_owes():
         return None
-    kind = (reclaim_for, claimant.leaf, claimant.view.worker)
+    kind = (reclaim_for, claimant.leaf, claimant.view.worker, claimant.view.priority)
     if not holders.may_search(kind, count):
         return None
     pieces = (
