@@ -1,12 +1,33 @@
 """Whoever was lent a gap and has overrun it goes when the claim it was kept for needs it.
 
-One of the searches of a pass, as `reclaiming.reclaim_for` is; see `backfill` for who is lent what.
+One of the searches of a pass, as `reclaiming.reclaim_for` is; see `kept` for who is lent what. All
+other searches find what is kept hidden, but for what is kept for their claimant.
 """
+
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 from .kept import Kept
 from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import pieces_of
+from .steps import Search, Steps
+from .victims import Holders
+
+
+def searches_beside(kept: Kept, searches: Iterable[Search]) -> Iterator[Search]:
+    """The searches of a pass that heed what is kept, this one the first."""
+    yield Search(
+        Steps.RECLAIM,
+        lambda _, claimant: kept.is_due(claimant),
+        lambda _, claimant: end_overrun_for(kept, claimant),
+    )
+    for search in searches:
+        yield search._replace(find=partial(_find_beside, kept, search))
+
+
+def _find_beside(kept: Kept, search: Search, holders: Holders, claimant: Member) -> Room | None:
+    return kept.room(claimant, partial(search.find, holders, claimant))
 
 
 def end_overrun_for(kept: Kept, claimant: Member) -> Room | None:
