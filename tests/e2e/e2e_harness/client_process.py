@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import dask.array as da
@@ -51,11 +52,21 @@ class User:
         self.clusters: dict[str, Any] = {}
         self.clients: dict[str, Any] = {}
         self.futures: dict[str, list[Any]] = {}
+        self.told: list[str] = []
 
-    def claim(self, gpus: int, **terms: Any) -> str:
-        """Claim, connect, and give the claim's id."""
-        cluster = gpupool.claim(gpus=gpus, **terms)
+    def claim(
+        self, gpus: int | Sequence[int], *, expect_reclaim: bool = False, **terms: Any
+    ) -> str:
+        """Claim, connect, and give the claim's id; `reclaims` tells what was said of it."""
+        asked = gpus if isinstance(gpus, int) else tuple(gpus)
+        cluster = gpupool.claim(gpus=asked, **terms)
+        if expect_reclaim:
+            cluster.on_reclaim(lambda reclaim: self.told.append(reclaim.rule))
         return self._hold(cluster)
+
+    def reclaims(self) -> list[str]:
+        """The rules by which something was to be taken from its claims."""
+        return self.told
 
     def attach(self, claim_id: str) -> str:
         """Connect to a claim that is there already."""

@@ -1,0 +1,53 @@
+"""A queue gets its guarantee back from whoever uses it: told first, and nothing is lost by it."""
+
+import pytest
+from e2e_harness.deadlines import eventually
+from e2e_harness.running_pool import RunningPool, Setup
+
+POLICY = """
+[queues.anns]
+guarantee = { gpus = 2 }
+users = ["ann"]
+[queues.bobs]
+users = ["bob"]
+[scheduling]
+grace = "2s"
+"""
+
+
+@pytest.fixture(scope="module")
+def pool(make_pool, devices, folders) -> RunningPool:
+    """A pool of two devices, which ann is guaranteed."""
+    policy = folders() / "policy.toml"
+    policy.write_text(POLICY)
+    return make_pool(devices(2), Setup(manager_options=(f"--policy={policy}",))).start()
+
+
+def test_claim_shrinks_after_its_notice_and_keeps_its_results(pool: RunningPool) -> None:
+    """Its callback has run, what it computed is there, and whoever waited has the device."""
+    ann, bob = pool.api_of("ann"), pool.api_of("bob")
+    user = pool.user(bob)
+    held = user.ask("claim", gpus=[1, 2], expect_reclaim=True)
+    eventually(lambda: bob.running_workers(held) == 2, 20, "both workers run")
+    user.ask("submit", claim_id=held, tasks=20, seconds=0.01)
+    wanted = ann.claim(1)
+    pool.wait_phase(wanted, "running")
+    assert user.ask("reclaims") == ["reclaim"]
+    assert user.ask("gather", claim_id=held, timeout=20) == sum(n**2 for n in range(20))
+    assert bob.view(held)["phase"] == "running"
+    assert bob.view(held)["warning"] is None
+    for claim_id in (held, wanted):
+        pool.end(claim_id)
+
+
+def test_claim_that_keeps_nothing_ends_with_the_reason(pool: RunningPool) -> None:
+    """Until hibernation keeps its results, its user is told why it is over."""
+    ann, bob = pool.api_of("ann"), pool.api_of("bob")
+    held = bob.claim(2)
+    pool.wait_phase(held, "running")
+    wanted = ann.claim(2)
+    pool.wait_phase(wanted, "running")
+    over = bob.view(held)
+    assert (over["phase"], over["end"]) == ("ended", "reclaimed")
+    assert "taken for anns/ann" in over["reason"]
+    pool.end(wanted)
