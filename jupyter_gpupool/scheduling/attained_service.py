@@ -41,11 +41,13 @@ class _Pass:
     """One pass.
 
     Attributes:
+        free: Thousandths of devices that nobody holds, brought up to date after every change.
         too_big: By shape, the smallest number of workers for which nothing free was enough.
     """
 
     books: ServiceBooks
     made: ServiceDecisions
+    free: int = 0
     too_big: dict[WorkerShape, int] = field(default_factory=dict)
 
 
@@ -53,6 +55,7 @@ def decide(books: ServiceBooks) -> Decisions:
     """Serve whoever's turn it is, and enter it in the books, until nobody more can be served."""
     one = _Pass(books, ServiceDecisions(books.ledger))
     _keep_promises(one)
+    one.free = books.ledger.inventory.free_thousandths()
     while _walk(one):
         pass
     books.settle()
@@ -122,11 +125,11 @@ def _has_chance(one: _Pass, group: Group) -> bool:
 
     While a pool is full of claims that keep what they have, this is all that a group costs.
     """
-    free, needed = one.books.ledger.inventory.free_thousandths(), group.likeness.thousandths
-    if needed <= free and not _is_too_big(one, group.likeness):
+    needed = group.likeness.thousandths
+    if needed <= one.free and not _is_too_big(one, group.likeness):
         return True
     given = _given_at_most(one, group)
-    return given > 0 and needed <= free + given
+    return given > 0 and needed <= one.free + given
 
 
 def _given_at_most(one: _Pass, group: Group) -> int:
@@ -171,13 +174,17 @@ def _serve_from_free(one: _Pass, likeness: Likeness, member: Member) -> bool:
         return False
     one.made.grant(member, spots)
     one.books.grant(member, spots)
+    one.free = one.books.ledger.inventory.free_thousandths()
     return True
 
 
 def _enter(one: _Pass, claimant: Member, room: Room) -> None:
+    books = one.books
     for piece in room.taken:
-        one.books.take(piece)
-        one.made.take(piece, claimant)
+        is_owed = books.level(piece.member) <= books.level(claimant)
+        books.take(piece)
+        one.made.take(piece, claimant, is_owed=is_owed)
     one.made.promise(claimant, room.spots)
-    one.books.grant(claimant, room.spots)
+    books.grant(claimant, room.spots)
+    one.free = books.ledger.inventory.free_thousandths()
     one.too_big.clear()

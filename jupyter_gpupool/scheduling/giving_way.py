@@ -51,8 +51,7 @@ def _serve_one(asking: Asking, taken: list[Piece]) -> bool:
     asking.over = ledger.over_limit(member, 1)
     if asking.over is None and _place_one(asking):
         return True
-    offers = (offer for bay in _promising(asking) for offer in _offers(asking, bay))
-    for offer in sorted(offers, key=lambda offer: offer[:-1]):
+    for offer in _gathered(asking):
         mark = ledger.mark()
         for piece in offer.pieces:
             ledger.take(piece.member, piece.spots)
@@ -69,25 +68,48 @@ def _place_one(asking: Asking) -> bool:
     return bool(spots)
 
 
-def _promising(asking: Asking) -> Iterator[int]:
-    """The bays where those who may be asked hold enough, their queues' guarantees left aside."""
-    inventory, open_in = asking.ledger.inventory, asking.holders.open_in
-    shape, level = asking.claimant.member.view.worker, asking.least_level
-    return (
-        bay
-        for bay in bits(inventory.accepting(shape))
-        if (asked := open_in[bay][level])
-        if asked + inventory.bays[bay].whole.bit_count() >= shape.devices
-    )
+def _gathered(asking: Asking) -> list[_Offer]:
+    """What the claims on each host could give, the least harm first."""
+    offers = list[_Offer]()
+    least: tuple[bool, int] | None = None
+    for level, bay in sorted(_promising(asking)):
+        # The other bays need lower levels, and where nobody may shrink somebody has to stop.
+        if least is not None and least < (not asking.holders.may_shrink, level):
+            break
+        for offer in _offers(asking, bay):
+            offers.append(offer)
+            if _is_plain(asking) and (least is None or offer[:2] < least):
+                least = offer[:2]
+    return sorted(offers, key=lambda offer: offer[:-1])
+
+
+def _is_plain(asking: Asking) -> bool:
+    """Whether devices alone say how much is enough: no cores, memory, parts or limits count."""
+    shape = asking.claimant.member.view.worker
+    return not (shape.share or shape.cpu or shape.memory_bytes) and asking.over is None
+
+
+def _promising(asking: Asking) -> Iterator[tuple[int, int]]:
+    """The bays where those who may be asked hold enough, their queues' guarantees left aside.
+
+    Each comes with the highest level that is enough, negated.
+    """
+    inventory, shape = asking.ledger.inventory, asking.claimant.member.view.worker
+    for bay in bits(inventory.accepting(shape)):
+        asked = asking.holders.open_in[bay]
+        lacking = shape.devices - inventory.bays[bay].whole.bit_count()
+        if not asked[asking.least_level] or asked[asking.least_level] < lacking:
+            continue
+        level = asking.least_level
+        while asked[level + 1] and asked[level + 1] >= lacking:
+            level += 1
+        yield -level, bay
 
 
 def _offers(asking: Asking, bay: int) -> Iterator[_Offer]:
-    """What those in a bay could give: as few as free enough, or one more each time if that varies.
-
-    Only for whole devices, with cores, memory and limits aside, is it known when it is enough.
-    """
+    """What those in a bay could give: as few as are enough, or one more each time if unclear."""
+    is_plain = _is_plain(asking)
     shape = asking.claimant.member.view.worker
-    is_plain = not (shape.share or shape.cpu or shape.memory_bytes) and asking.over is None
     lacking = shape.devices - asking.ledger.inventory.bays[bay].whole.bit_count()
     freed, chosen, off = 0, list[Asked](), dict[tuple[int, int], int]()
     for asked in asked_in_turn(asking, bay, lacking):

@@ -51,6 +51,8 @@ def asking_for(ledger: Ledger, holders: ServiceHolders, claimant: Served) -> Ask
 def stays_inside(ledger: Ledger, member: Member, queue: int) -> bool:
     """Whether a queue holds no more than its guarantee once a claim has all it needs."""
     held, guarantee, needs = ledger.held[queue], ledger.guarantee[queue], member.needs
+    if member.each[0] and not guarantee[0]:
+        return False  # asked so often that this answer should cost nothing
     return all(
         has + amount * needs <= most
         for has, amount, most in zip(held, member.each, guarantee, strict=True)
@@ -143,12 +145,16 @@ def keeps_guarantees(asking: Asking, piece: Piece, off: dict[tuple[int, int], in
 
 def _pieces_in(member: Member, bay: int) -> Iterator[Piece]:
     """What a claim could give in a bay: workers beyond its minimum, then all it has."""
-    here = sorted((spot for spot in member.spots if spot.bay == bay), reverse=True)
-    surplus = here[: member.surplus]
-    for spot in surplus:
-        yield Piece(member, (spot,))
+    surplus = list[Spot]()
+    if member.surplus:
+        here = sorted((spot for spot in member.spots if spot.bay == bay), reverse=True)
+        surplus = here[: member.surplus]
+        for spot in surplus:
+            yield Piece(member, (spot,))
+        if len(surplus) == len(here):
+            return
     rest = tuple(sorted(spot for spot in member.spots if spot not in surplus))
-    if rest and len(surplus) < len(here):
+    if rest:
         yield Piece(member, rest, is_rest=True)
 
 

@@ -110,6 +110,10 @@ class ServiceBooks:
         self._turn(piece.member, Turn.GAVE)
         self._count(served)
 
+    def level(self, member: Member) -> int:
+        """How many levels a claim has passed, as counted last."""
+        return self._claims[member.view.id].level
+
     def promised(self) -> Sequence[Member]:
         """Those for whom devices are being freed, as the books were made."""
         return [member for member in self._promised if member.promised]

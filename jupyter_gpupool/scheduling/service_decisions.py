@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Given:
-    """What a claim has given, for whom, and whether it could go on without."""
+    """What a claim has given, and for whom.
+
+    Attributes:
+        is_owed: For the claimant's guarantee, and not because it has attained less.
+        goes_on: It could go on without.
+    """
 
     member: Member
     claimant: Member
+    is_owed: bool
     spots: list[Spot] = field(default_factory=list)
     goes_on: bool = False
 
@@ -45,15 +51,17 @@ class ServiceDecisions:
         """A claim gets these as soon as others have given them."""
         self._promised.setdefault(member.view.id, (member, []))[1].extend(spots)
 
-    def take(self, piece: Piece, claimant: Member) -> None:
-        """A claim has given these."""
+    def take(self, piece: Piece, claimant: Member, *, is_owed: bool) -> None:
+        """A claim has given these, owed to the claimant's guarantee or because of its level."""
         member = piece.member
-        given = self._given.setdefault(member.view.id, _Given(member, claimant))
+        given = self._given.setdefault(member.view.id, _Given(member, claimant, is_owed))
         given.spots.extend(piece.spots)
         given.goes_on = bool(member.spots)
 
     def decisions(self) -> Decisions:
         """All that was decided."""
+        if not (self._granted or self._promised):
+            return Decisions()
         moved = {claim_id for claim_id, given in self._given.items() if self._goes_elsewhere(given)}
         ledger = self._ledger
         return Decisions(
@@ -87,7 +95,7 @@ class ServiceDecisions:
             how=TakeHow.SHRINK if given.goes_on else TakeHow.HIBERNATE,
             claimant=given.claimant.view.id,
             busy=not view.idle,
-            reason=f"{count} taken for a claim that has held devices for less time.",
+            reason=f"{count} taken for {_whom(given)}.",
         )
 
     def _move(self, given: _Given) -> Move:
@@ -96,5 +104,11 @@ class ServiceDecisions:
             workers=self._ledger.named(given.spots),
             to=self._ledger.named(given.member.spots),
             claimant=given.claimant.view.id,
-            reason="Moved so that a claim fits that has held devices for less time.",
+            reason=f"Moved to make room for {_whom(given)}.",
         )
+
+
+def _whom(given: _Given) -> str:
+    if given.is_owed:
+        return f"{given.claimant.view.queue}, which has less than it is guaranteed"
+    return "a claim that has held devices for less time"

@@ -21,11 +21,13 @@ class ServiceHolders:
         in_bay: By the number of a bay, those who hold anything there.
         open_in: By the number of a bay, the devices there that may be asked of claims of a level
             or above it.
+        may_shrink: How many of those who may be asked have more than their minimum.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._levels = len(ledger.rules.levels) + 1
+        self.may_shrink = 0
         self.in_bay: list[dict[ClaimId, Served]] = [{} for _ in ledger.inventory.bays]
         self.open_in = [[0] * (self._levels + 1) for _ in ledger.inventory.bays]
         tops = [number for number, parent in enumerate(ledger.parent) if parent < 0]
@@ -54,6 +56,7 @@ class ServiceHolders:
     def _add(self, served: Served, sign: int) -> None:
         upto, above = range(served.level + 1), self._open[served.top]
         thousandths = sign * served.thousandths
+        self.may_shrink += sign * bool(served.member.surplus)
         for level in upto:
             above[level] += thousandths
         for spot in served.member.spots:

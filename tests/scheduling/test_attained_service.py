@@ -94,6 +94,7 @@ def test_guarantee_is_taken_from_any_level():
         )
     )
     assert stopped(decided) == ["new"]
+    assert decided.takes[0].reason.endswith("vision, which has less than it is guaranteed.")
 
 
 def test_guaranteed_devices_stay_from_others_surplus():
