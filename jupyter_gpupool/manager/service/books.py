@@ -57,6 +57,8 @@ class Books:
         self._by_claim: dict[ClaimId, dict[LeaseId, None]] = {}
         self._by_host: dict[HostId, dict[LeaseId, None]] = {}
         self._placed: dict[ClaimId, None] = {}
+        self._noticed: dict[LeaseId, None] = {}
+        self._promised: dict[ClaimId, None] = {}
         self._with_kernels: dict[UserName, dict[ClaimId, None]] = {}
         self._ended: deque[ClaimId] = deque()
 
@@ -72,6 +74,14 @@ class Books:
         """The claims of which something may run somewhere."""
         return (self.claims[claim_id] for claim_id in self._placed)
 
+    def promised(self) -> Iterator[ClaimRecord]:
+        """The claims for which devices are kept."""
+        return (self.claims[claim_id] for claim_id in self._promised)
+
+    def noticed(self) -> Iterator[Lease]:
+        """The leases that will be taken back."""
+        return (self.leases[lease_id] for lease_id in self._noticed)
+
     def with_kernels(self, owner: UserName) -> Iterator[Claim]:
         """The claims of a user that kernels use."""
         return (self.claims[claim_id].claim for claim_id in self._with_kernels.get(owner, ()))
@@ -81,9 +91,14 @@ class Books:
         for lease in leases:
             self._by_claim.setdefault(lease.claim_id, {})[lease.id] = None
             self._by_host.setdefault(lease.host_id, {})[lease.id] = None
+            if lease.notice is not None:
+                self._noticed[lease.id] = None
+            else:
+                self._noticed.pop(lease.id, None)
         for lease in gone:
             _drop(self._by_claim, lease.claim_id, lease.id)
             _drop(self._by_host, lease.host_id, lease.id)
+            self._noticed.pop(lease.id, None)
 
     def index_claims(self, records: Iterable[ClaimRecord]) -> None:
         """Keep the ways to find claims true, and forget the oldest of those that ended."""
@@ -93,6 +108,10 @@ class Books:
                 self._placed[claim.id] = None
             else:
                 self._placed.pop(claim.id, None)
+            if record.promised:
+                self._promised[claim.id] = None
+            else:
+                self._promised.pop(claim.id, None)
             if claim.kernels:
                 self._with_kernels.setdefault(claim.owner, {})[claim.id] = None
             else:

@@ -25,7 +25,7 @@ def drop_broken(unit: UnitOfWork) -> frozenset[ClaimId]:
     Returns:
         Whoever is promised anything still.
     """
-    promised = [record for record in unit.claims.values() if record.promised]
+    promised = list(unit.promised())
     for record in promised:
         if not _wants_still(unit, record) or not _are_there(unit, record.promised):
             unit.put_claim(replace(record, promised=()))

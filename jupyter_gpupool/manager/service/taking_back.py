@@ -71,8 +71,8 @@ def clear_void(unit: UnitOfWork, promised: frozenset[ClaimId]) -> None:
     """Take back notices that nobody needs any more, for whoever waited has gone elsewhere."""
     void = [
         lease
-        for lease in unit.leases.values()
-        if lease.notice is not None and lease.counts and promised.isdisjoint(lease.notice.claimants)
+        for lease in unit.noticed()
+        if lease.counts and lease.notice and promised.isdisjoint(lease.notice.claimants)
     ]
     for lease in void:
         unit.put_lease(replace(lease, notice=None))

@@ -110,6 +110,18 @@ class UnitOfWork:
         yield from (r for r in self._below.placed() if r.claim.id not in changed)
         yield from (r for r in changed.values() if r is not None and r.is_placed)
 
+    def promised(self) -> Iterator[ClaimRecord]:
+        """The claims for which devices are kept."""
+        changed = self.claims.changed
+        yield from (r for r in self._below.promised() if r.claim.id not in changed)
+        yield from (r for r in changed.values() if r is not None and r.promised)
+
+    def noticed(self) -> Iterator[Lease]:
+        """The leases that will be taken back."""
+        changed = self.leases.changed
+        yield from (x for x in self._below.noticed() if x.id not in changed)
+        yield from (x for x in changed.values() if x is not None and x.notice is not None)
+
     def put_lease(self, lease: Lease) -> None:
         """Keep a lease, or let go of it once it has ended, and charge its owner."""
         before = self.leases.get(lease.id)
