@@ -35,8 +35,12 @@ def live(link: socket.socket) -> int:
         print(f"A spare has {threads} threads and is of no use.", file=sys.stderr, flush=True)  # noqa: T201 - the log is this process's stderr
         return 1
     warming.name_process("gpupool-spare")
-    link.send(READY)
-    line, descriptors, _, _ = socket.recv_fds(link, MOST_BYTES, MOST_DESCRIPTORS)
+    try:
+        link.send(READY)
+        line, descriptors, _, _ = socket.recv_fds(link, MOST_BYTES, MOST_DESCRIPTORS)
+    except ConnectionError:
+        # The zygote ended before it had read what was said.
+        return 0
     link.close()
     request = decode(line) if line else None
     if not isinstance(request, Fork):

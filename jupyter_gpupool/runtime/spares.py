@@ -29,6 +29,8 @@ class Spare:
     pid: int
     link: socket.socket
     is_ready: bool = False
+    is_given_up: bool = False
+    """It was sent SIGKILL, and may look awake until that has taken hold."""
 
     def looks_ready(self) -> bool:
         """Whether it has rehearsed."""
@@ -41,9 +43,12 @@ class Spare:
 
     def is_awake(self) -> bool:
         """Whether it would hear a request; one that was stopped is ended, to be replaced."""
+        if self.is_given_up:
+            return False
         state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
         if state in _STOPPED:
             os.kill(self.pid, signal.SIGKILL)
+            self.is_given_up = True
         return state not in _STOPPED + _DEAD
 
     def hand_over(self, request: bytes, descriptors: Sequence[int]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 
 import psutil
 import pytest
@@ -95,28 +96,36 @@ async def test_spares_listen_to_nobody(host):
 
 
 class Forks:
-    """Spares' forks, without a process."""
+    """Spares' forks, without a process but for the one it is given."""
 
     def __init__(self):
+        self.process = None
         self.links = []
         self.spares = Spares(1, self, self.live)
 
     def __call__(self, life):
         life()
         # Some process that runs, for its state is looked at.
-        return os.getpid()
+        return os.getpid() if self.process is None else self.process.pid
 
     def live(self, link):
         self.links.append(link.dup())
         return 0
+
+    def close(self):
+        """Leave nothing behind."""
+        for link in (*self.links, *(spare.link for spare in self.spares._waiting.values())):
+            link.close()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
 
 
 @pytest.fixture
 def forks():
     made = Forks()
     yield made
-    for link in made.links:
-        link.close()
+    made.close()
 
 
 def test_spare_is_taken_only_once_it_is_ready(forks):
@@ -127,6 +136,17 @@ def test_spare_is_taken_only_once_it_is_ready(forks):
     taken = forks.spares.take()
     taken.hand_over(b"request", [])
     assert taken.pid == os.getpid()
+
+
+def test_stopped_spare_is_not_taken_while_it_dies(forks):
+    """It is ended, and runs once more on its way there: a request would end with it."""
+    forks.process = subprocess.Popen(["sleep", "60"])
+    forks.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, forks.process.pid, os.WSTOPPED)
+    forks.spares.make_one()
+    forks.links[0].send(READY)
+    assert [forks.spares.take() for _ in range(50)] == [None] * 50
+    assert forks.process.wait(5) == -signal.SIGKILL
 
 
 def test_spares_that_keep_dying_are_given_up(forks):
