@@ -6,8 +6,9 @@ fit now finds none in this walk, for it frees nothing.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from sys import maxsize
 from typing import NamedTuple
 
 from .bits import bits
@@ -77,21 +78,60 @@ class Sieve:
             del self.too_big[shape]
 
     def _probe(self, ledger: Ledger, waiting: Iterable[Member]) -> None:
-        """Find, for each shape that waits, the smallest number of workers that does not fit."""
         wanted: dict[WorkerShape, set[int]] = {}
         sharers: dict[WorkerShape, str] = {}
         for member in waiting:
             shape = member.view.worker
-            if member.needs < self.too_big.get(shape, member.needs + 1):
-                wanted.setdefault(shape, set()).add(member.needs)
-                sharers[shape] = member.sharer and _STRANGER
-        inventory = ledger.inventory
-        for shape, found in wanted.items():
-            wish = Wish(shape, sharers[shape], inventory.accepting(shape))
-            counts = sorted(found)
-            at = bisect_left(counts, x=True, key=partial(_lacks, inventory, wish))
-            if at < len(counts):
-                self.too_big[shape] = counts[at]
+            wanted.setdefault(shape, set()).add(member.needs)
+            sharers[shape] = member.sharer
+        for shape, counts in wanted.items():
+            self.probe(ledger.inventory, shape, counts, sharers[shape])
+
+    def probe(
+        self, inventory: Inventory, shape: WorkerShape, counts: Iterable[int], sharer: str
+    ) -> int:
+        """Find the smallest of some numbers of workers of a shape that do not fit.
+
+        Args:
+            inventory: What is free.
+            shape: Of the workers.
+            counts: How many are wanted.
+            sharer: Of any of those who want them; "" if anybody may share with anybody.
+
+        Returns:
+            That number, or more than all of them if all fit.
+        """
+        bound = self.too_big.get(shape, maxsize)
+        wish = Wish(shape, sharer and _STRANGER, inventory.accepting(shape))
+        asked = sorted(count for count in counts if count < bound)
+        at = bisect_left(asked, x=True, key=partial(_lacks, inventory, wish))
+        if at < len(asked):
+            bound = self.too_big[shape] = asked[at]
+        return bound
+
+
+def least_needs(members: Iterable[Member]) -> dict[WorkerShape, int]:
+    """The fewest workers of each shape that any of these would take at once."""
+    least: dict[WorkerShape, int] = {}
+    for member in members:
+        shape, needs = member.view.worker, member.needs
+        count = needs if member.has + needs == member.view.maximum else 1
+        least[shape] = min(count, least.get(shape, count))
+    return least
+
+
+def is_full(inventory: Inventory, least: Mapping[WorkerShape, int]) -> bool:
+    """Whether too few whole devices are free for each of these, wherever they are."""
+    return not any(_devices_might_do(inventory, *item) for item in least.items())
+
+
+def _devices_might_do(inventory: Inventory, shape: WorkerShape, count: int) -> bool:
+    accepted, each, room = inventory.accepting(shape), shape.devices or 1, 0
+    for free, bays in enumerate(inventory.by_free[each:], each):
+        room += free // each * (bays & accepted).bit_count()
+        if room >= (1 if shape.share else count):
+            return True
+    return not shape.thousandths
 
 
 def _lacks(inventory: Inventory, wish: Wish, count: int) -> bool:

@@ -7,13 +7,12 @@ else, for a claim that has its minimum stands behind one that has not.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .backfill import Kept
 from .bounds import Hindrance, stops
 from .decisions import Constraint, Grant
-from .fitting import Sieve, Sifted
+from .fitting import Sieve, Sifted, is_full, least_needs
+from .kept import Kept
 from .ledger import Ledger, Member, Turn
-from .queue_order import KnownKeys
-from .waiting_line import Line
+from .waiting_line import Known, Line
 from .wording import grant_of
 
 
@@ -34,6 +33,7 @@ class _Turns:
         kept: Reservations of those who are blocked.
         sieve: Who is known not to fit.
         before: What each served claim had before.
+        failed: Somebody found no room since the last one was served.
     """
 
     ledger: Ledger
@@ -43,32 +43,36 @@ class _Turns:
     hindered: list[Hindrance]
     before: dict[str, int] = field(default_factory=dict)
     served: dict[str, Member] = field(default_factory=dict)
+    failed: bool = False
 
 
 def grant_from_free(
-    ledger: Ledger,
-    waiting: Iterable[Member],
-    kept: Kept | None = None,
-    *,
-    sieve: Sieve | None = None,
-    keys: KnownKeys | None = None,
+    ledger: Ledger, waiting: Iterable[Member], kept: Kept | None = None
 ) -> Granting:
-    """Serve all who can be served with what is free and not kept, and enter it in the books.
+    """Serve all who can be served with what is free and not kept, and enter it in the books."""
+    kept, sieve = kept or Kept(ledger), Sieve()
+    # What is kept may be open to some of a shape and not to others: each has to be asked in turn.
+    sifted = Sifted(list(waiting), []) if kept.reservations else sieve.sift(ledger, waiting)
+    return serve(ledger, sifted, kept, sieve, Known())
+
+
+def serve(ledger: Ledger, sifted: Sifted, kept: Kept, sieve: Sieve, known: Known) -> Granting:
+    """Serve those who fit, in the order of the line.
 
     Args:
         ledger: The books.
-        waiting: Who may be served.
+        sifted: Those who fit, each for itself, and what stands against others.
         kept: Reservations of those who are blocked.
-        sieve: What is known from earlier passes of who does not fit.
-        keys: What is known from earlier passes of where queues stand.
+        sieve: With what they were sifted.
+        known: What is known from earlier passes of the line.
     """
-    kept, sieve = kept or Kept(ledger), sieve or Sieve()
-    # What is kept may be open to some of a shape and not to others: each has to be asked in turn.
-    sifted = Sifted(list(waiting), []) if kept.reservations else sieve.sift(ledger, waiting)
-    turns = _Turns(ledger, Line(ledger, sifted.fitting, keys), kept, sieve, sifted.hindered)
+    turns = _Turns(ledger, Line(ledger, sifted.fitting, known), kept, sieve, sifted.hindered)
+    least = least_needs(sifted.fitting)
     while (leaf := turns.line.leaf()) is not None:
         _serve(turns, leaf)
         turns.line.refresh(leaf)
+        if turns.failed and not kept.reservations and is_full(ledger.inventory, least):
+            _leave_out(turns, known)
     grants = tuple(
         turns.kept.as_lent(grant_of(ledger, member, member.spots[turns.before[claim_id] :]))
         for claim_id, member in turns.served.items()
@@ -83,10 +87,19 @@ def _serve(turns: _Turns, leaf: int) -> None:
         line.leave(leaf)
         hindrance = _turn(turns, member)
         if hindrance is None:
+            turns.failed = False
             if member.needs:
                 line.push(member)
             return
+        turns.failed = True
         turns.hindered.append(hindrance)
+
+
+def _leave_out(turns: _Turns, known: Known) -> None:
+    """Go on with those alone who still fit, for nothing of use to most is free any more."""
+    sifted = turns.sieve.sift(turns.ledger, turns.line.rest())
+    turns.line, turns.failed = Line(turns.ledger, sifted.fitting, known), False
+    turns.hindered += sifted.hindered
 
 
 def _turn(turns: _Turns, member: Member) -> Hindrance | None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from .queues import QueueTree
 
 
+_GRANTED = -1
+"""Stands for the place of a worker that was granted, which is the last, among what was taken."""
+
+
 class Turn(Enum):
     """What has happened to a claim in this pass: who was served or moved gives nothing in it."""
 
@@ -118,13 +122,12 @@ class Ledger:
         self.full: list[Amount] = list(self.share)
         self.ranks = [(-queue.priority, queue.created, queue.name) for queue in queues]
         self.inventory = Inventory(view.hosts)
-        self.total = capacity_of(self.inventory, self.kinds)
-        self.counted = tuple(kind for kind, amount in enumerate(self.total) if amount)
-        for number, share in enumerate(self.share):
-            self._allow(number, share)
+        self.total: Amount = ()
+        self.counted: tuple[int, ...] = ()
+        self.measure()
         self.members: dict[ClaimId, Member] = {}
         self.expected: Counter[WorkerShape] = Counter()
-        self._done: list[tuple[Member, Spot, bool]] = []
+        self._done: list[tuple[Member, Spot, int]] = []
         for claim in sorted(view.claims, key=lambda claim: claim.id):
             self.add(claim)
         for member in self.members.values():
@@ -220,16 +223,17 @@ class Ledger:
         member.spots.append(spot)
         member.recount()
         self._count(member, 1)
-        self._done.append((member, spot, True))
+        self._done.append((member, spot, _GRANTED))
 
     def take(self, member: Member, spots: Iterable[Spot]) -> None:
         """Free these spots of a claim."""
         for spot in tuple(spots):
             self.inventory.give(member.view.worker, spot)
-            member.spots.remove(spot)
+            place = member.spots.index(spot)
+            del member.spots[place]
             member.recount()
             self._count(member, -1)
-            self._done.append((member, spot, False))
+            self._done.append((member, spot, place))
 
     def remove(self, member: Member) -> None:
         """Strike a claim out, with all it holds; there is no way back."""
@@ -251,15 +255,16 @@ class Ledger:
     def roll_back(self, mark: int) -> None:
         """Undo every change since a mark."""
         while len(self._done) > mark:
-            member, spot, granted = self._done.pop()
-            if granted:
+            member, spot, place = self._done.pop()
+            if place == _GRANTED:
                 self.inventory.give(member.view.worker, spot)
-                member.spots.remove(spot)
+                member.spots.pop()
             else:
+                # Where it was: books that live on must not tell searches by the order of workers.
                 self.inventory.hold(member.view.worker, spot, member.sharer)
-                member.spots.append(spot)
+                member.spots.insert(place, spot)
             member.recount()
-            self._count(member, -1 if granted else 1)
+            self._count(member, -1 if place == _GRANTED else 1)
 
     def _count(self, member: Member, workers: int) -> None:
         books = (self.held, self.firm) if member.view.firm else (self.held,)
@@ -274,6 +279,10 @@ class Ledger:
     def within_limits(self, member: Member, count: int) -> bool:
         """Whether so many more workers stay below the limit of its queue and of all above it."""
         return self.over_limit(member, count) is None
+
+    def may_be_stopped(self, member: Member) -> bool:
+        """Whether any limit or guarantee could ever stand against more workers of a claim."""
+        return member.view.firm or bool(self._limited[member.leaf])
 
     def over_limit(self, member: Member, count: int) -> int | None:
         """The number of the queue whose limit so many more workers would exceed, if any."""
@@ -311,6 +320,13 @@ class Ledger:
                 changed.append(number)
         return changed
 
+    def measure(self) -> None:
+        """Count all that hosts have to share out, at first and whenever that may have changed."""
+        self.total = capacity_of(self.inventory, self.kinds)
+        self.counted = tuple(kind for kind, amount in enumerate(self.total) if amount)
+        for number, share in enumerate(self.share):
+            self._allow(number, share)
+
     def _allow(self, queue: int, share: Amount) -> None:
         for_sure = map(max, self.guarantee[queue], share)
         allowed = self.allowed[queue] = tuple(map(min, self.limit[queue], for_sure))
@@ -319,13 +335,19 @@ class Ledger:
 
     def requests(self) -> dict[str, Amount]:
         """What the claims of each leaf hold and would take, all together."""
-        wanted: dict[int, list[int]] = {}
+        asked: dict[int, list[Member]] = {}
         for member in self.members.values():
-            mine = wanted.setdefault(member.leaf, [0] * len(self.kinds))
+            asked.setdefault(member.leaf, []).append(member)
+        return {self.names[leaf]: self.request(members) for leaf, members in asked.items()}
+
+    def request(self, members: Iterable[Member]) -> Amount:
+        """What the claims of one leaf hold and would take, all together."""
+        wanted = [0] * len(self.kinds)
+        for member in members:
             count = max(member.has, member.view.maximum)
             for kind, amount in enumerate(member.each):
-                mine[kind] += amount * count
-        return {self.names[leaf]: tuple(amounts) for leaf, amounts in wanted.items()}
+                wanted[kind] += amount * count
+        return tuple(wanted)
 
     def named(self, spots: Sequence[Spot]) -> tuple[HeldWorker, ...]:
         """Spots as hosts and devices."""

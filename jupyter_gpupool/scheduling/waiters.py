@@ -4,43 +4,92 @@ Kept between passes by `kept_books`, so that a pass needs to sort nobody.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from .ledger import Member
+from .bounds import stops
+from .fitting import Sieve
+from .ledger import Ledger, Member
 from .waiting_line import Standing, claim_order
 
 if TYPE_CHECKING:
-    from jupyter_gpupool.pool.ids import ClaimId
+    from .shape import WorkerShape
 
 Entry = tuple[Standing, Member]
 
 
 class Waiters:
-    """The claims that lack something and for which nothing is being freed."""
+    """The claims that lack something and for which nothing is being freed.
+
+    Attributes:
+        standings: Where each of them stands within its queue.
+    """
 
     def __init__(self, members: Iterable[Member]) -> None:
+        self.standings: dict[str, Standing] = {}
         self._by_leaf: dict[int, list[Entry]] = {}
-        self._standings: dict[ClaimId, Standing] = {}
+        self._by_need: dict[WorkerShape, dict[int, dict[str, Member]]] = {}
+        self._needs: dict[str, int] = {}
         for member in members:
             self.note(member)
 
     def note(self, member: Member) -> None:
         """Let a claim stand where it belongs now, or nowhere if it lacks nothing."""
         self.leave(member)
-        if member.needs and not member.promised:
-            standing = self._standings[member.view.id] = claim_order(member)
-            insort(self._by_leaf.setdefault(member.leaf, []), (standing, member), key=_standing)
+        if not member.needs or member.promised:
+            return
+        claim, needs = member.view.id, member.needs
+        standing = self.standings[claim] = claim_order(member)
+        insort(self._by_leaf.setdefault(member.leaf, []), (standing, member), key=_standing)
+        self._needs[claim] = needs
+        alike = self._by_need.setdefault(member.view.worker, {})
+        alike.setdefault(needs, {})[claim] = member
 
     def leave(self, member: Member) -> None:
         """Let a claim wait no more."""
-        standing = self._standings.pop(member.view.id, None)
+        standing = self.standings.pop(member.view.id, None)
         if standing is None:
             return
         waiting = self._by_leaf[member.leaf]
         del waiting[bisect_left(waiting, standing, key=_standing)]
-        if not waiting:
-            del self._by_leaf[member.leaf]
+        needs = self._needs.pop(member.view.id)
+        alike = self._by_need[member.view.worker]
+        del alike[needs][member.view.id]
+        if not alike[needs]:
+            del alike[needs]
+
+    def fitting(
+        self, ledger: Ledger, sieve: Sieve, freed: int, new: Iterable[Member]
+    ) -> list[Member]:
+        """Those who fit, each for itself, on what is free now.
+
+        Args:
+            ledger: The books.
+            sieve: What was known of them before these bays were freed.
+            freed: Bits of bays; a part of a device fits beside its own people's only there.
+            new: Those who were never tried.
+        """
+        untried = {member.view.id for member in new}
+        found: list[Member] = []
+        inventory, shared_by = ledger.inventory, ledger.inventory.shared_by
+        for shape, alike in self._by_need.items():
+            anyone = next((m for members in alike.values() for m in members.values()), None)
+            if anyone is None:
+                continue
+            bound = sieve.probe(inventory, shape, alike, anyone.sharer)
+            for needs, members in alike.items():
+                if needs < bound:
+                    found += members.values()
+                elif shape.share:
+                    found += (
+                        member
+                        for member in members.values()
+                        if shared_by.get(member.sharer, 0) & freed
+                        or member.view.id in untried
+                        or ledger.may_be_stopped(member)
+                        if sieve.fits(ledger, member)
+                    )
+        return [member for member in found if stops(ledger, member, member.needs) is None]
 
     def leaves(self) -> Iterable[int]:
         """The leaves in which anybody waits."""
@@ -49,13 +98,6 @@ class Waiters:
     def of(self, leaf: int) -> Iterator[Member]:
         """Those who wait in a leaf, whoever is served first coming first."""
         return (member for _, member in self._by_leaf.get(leaf, ()))
-
-    def those(self, might: Callable[[Member], bool]) -> Iterator[Member]:
-        """All who might be served."""
-        for waiting in self._by_leaf.values():
-            for _, member in waiting:
-                if might(member):
-                    yield member
 
 
 def _standing(entry: Entry) -> Standing:

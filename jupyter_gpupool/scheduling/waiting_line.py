@@ -4,7 +4,8 @@ Made anew by each step of a pass. What a queue holds changes while claims are se
 is entered anew among its siblings whenever something below it changes; older entries are skipped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from .ledger import Ledger, Member
@@ -21,19 +22,34 @@ def claim_order(member: Member) -> Standing:
     return (-view.priority, state, deadline, view.since_s, view.id)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What books that live on know of the line.
+
+    Attributes:
+        keys: Where queues stood.
+        standings: Where claims stand within their queues, as far as it is known.
+    """
+
+    keys: KnownKeys = field(default_factory=KnownKeys)
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+
+
 class Line:
     """The claims that wait. `leaf` says whose turn it is, `first` which of its claims."""
 
     def __init__(
-        self, ledger: Ledger, members: Iterable[Member], keys: KnownKeys | None = None
+        self, ledger: Ledger, members: Iterable[Member], known: Known | None = None
     ) -> None:
-        self._ledger = ledger
-        self._keys = keys or KnownKeys()
+        known = known or Known()
+        self._ledger, self._keys = ledger, known.keys
+        standings = known.standings
         self._waiting: dict[int, list[tuple[Standing, Member]]] = {}
         self._below: dict[int, list[tuple[Key, int, int]]] = {-1: []}
         self._version = [0] * len(ledger.names)
         for member in members:
-            self._waiting.setdefault(member.leaf, []).append((claim_order(member), member))
+            standing = standings.get(member.view.id) or claim_order(member)
+            self._waiting.setdefault(member.leaf, []).append((standing, member))
         for waiting in self._waiting.values():
             heapify(waiting)
         self._enter_all()
@@ -62,6 +78,10 @@ class Line:
     def leave(self, leaf: int) -> None:
         """Take the first claim of a queue out; `refresh` follows when all is done there."""
         heappop(self._waiting[leaf])
+
+    def rest(self) -> list[Member]:
+        """All who wait still."""
+        return [member for waiting in self._waiting.values() for _, member in waiting]
 
     def push(self, member: Member) -> None:
         """Let a claim wait again; `refresh` follows."""
