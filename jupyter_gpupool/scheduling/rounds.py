@@ -77,7 +77,8 @@ def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:
 def _in_line(ledger: Ledger, hindered: Iterable[Hindrance]) -> Iterator[Hindrance]:
     """What the claims met that still wait, in the order of the line."""
     last = {hindrance.member.view.id: hindrance for hindrance in hindered}
-    waiting = (hindrance.member for hindrance in last.values() if hindrance.member.needs)
+    members = (hindrance.member for hindrance in last.values())
+    waiting = (member for member in members if member.needs and not member.promised)
     return (last[member.view.id] for member in in_line(ledger, waiting))
 
 
@@ -85,8 +86,8 @@ def _waits(
     ledger: Ledger, hindered: Iterable[Hindrance], promises: Iterable[Promise]
 ) -> Iterator[Waiting]:
     yield from reasons(ledger, hindered)
-    new = {promise.claim_id for promise in promises}
-    for promise in promises:
+    new = {promise.claim_id: promise for promise in promises}
+    for promise in new.values():
         yield Waiting(
             claim_id=promise.claim_id,
             place=1,
