@@ -7,7 +7,7 @@ agree to be hibernated if they have not. Source: backfill with a reservation for
 is bounded by T and the longest protected remainder of those that run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .bounds import stops
 from .kept import Kept, Reservation
@@ -27,7 +27,7 @@ def keep_for_blocked(ledger: Ledger, waiting: Iterable[Member]) -> Kept:
     if not blocked:
         return kept
     outlook = Outlook(ledger)
-    for member in sorted(blocked, key=lambda member: _turn(ledger, member))[:MOST_RESERVATIONS]:
+    for member in _in_turn(ledger, blocked)[:MOST_RESERVATIONS]:
         gap = _gap(kept, outlook, member)
         if gap is not None:
             standing = standing_of(ledger, member, member.needs)
@@ -44,8 +44,27 @@ def is_blocked(ledger: Ledger, member: Member) -> bool:
     return lacks_minimum and stops(ledger, member, member.needs) is None
 
 
-def _turn(ledger: Ledger, member: Member) -> tuple[Standing, float, str]:
-    return standing_of(ledger, member, member.needs), member.view.since_s, member.view.id
+def _in_turn(ledger: Ledger, blocked: Sequence[Member]) -> list[Member]:
+    """The better right first, then the oldest; no claim before one of its queue that outranks it.
+
+    Such a one stands in its place: what is given to the lower would be taken again for the higher.
+    """
+    best: dict[int, dict[int, tuple[Standing, float]]] = {}
+    for member in blocked:
+        ranks, mine = best.setdefault(member.leaf, {}), _claims_to(ledger, member)
+        ranks[member.view.priority] = min(ranks.get(member.view.priority, mine), mine)
+
+    def turn(member: Member) -> tuple[tuple[Standing, float], int, float, str]:
+        view = member.view
+        lower = [b for rank, b in best[member.leaf].items() if rank < view.priority]
+        place_in_turn = min([_claims_to(ledger, member), *lower])
+        return place_in_turn, -view.priority, view.since_s, view.id
+
+    return sorted(blocked, key=turn)
+
+
+def _claims_to(ledger: Ledger, member: Member) -> tuple[Standing, float]:
+    return standing_of(ledger, member, member.needs), member.view.since_s
 
 
 def _gap(kept: Kept, outlook: Outlook, member: Member) -> Gap | None:

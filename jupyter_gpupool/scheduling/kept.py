@@ -170,7 +170,7 @@ class Kept:
     def _passable(self, member: Member) -> list[Reservation]:
         """A claim's own reservation, and those that it may pass by; the same for all like it."""
         view, standing = member.view, standing_of(self.ledger, member, member.needs)
-        if member.spots or self._holds(member):
+        if member.spots or self._knows_queue_of(member):
             return self._passed_by(member, standing)
         terms = (view.time_limit_s, view.expected_s, view.can_hibernate, view.firm)
         # Only with a loan or a booking does it matter which queue it is.
@@ -183,23 +183,24 @@ class Kept:
         has_bookings = any(reservation.queue >= 0 for reservation in self.reservations)
         return has_bookings or (self.ledger.protects and member.view.expected_s is not None)
 
-    def _holds(self, member: Member) -> bool:
-        return any(reservation.holder is member for reservation in self.reservations)
+    def _knows_queue_of(self, member: Member) -> bool:
+        holders = (reservation.holder for reservation in self.reservations)
+        return any(holder is not None and holder.leaf == member.leaf for holder in holders)
 
     def _passed_by(self, member: Member, standing: Standing) -> list[Reservation]:
         ends_s = must_end_s(member.view, self.ledger.now_s)
         return [
             reservation
             for reservation in self.reservations
-            if standing < reservation.standing
+            if (standing < reservation.standing and not _is_outranked(member, reservation))
             or (ends_s is not None and ends_s <= reservation.gap.start_s)
-            or reservation.holder is member
             or reservation.queue in member.path
+            or _is_its_own(member, reservation)
             or _may_be_lent(self.ledger, member, reservation)
         ]
 
     def _note_loan(self, member: Member, reservation: Reservation) -> None:
-        is_own = reservation.holder is member or reservation.queue in member.path
+        is_own = _is_its_own(member, reservation) or reservation.queue in member.path
         if is_own or _ends_before(self.ledger, member, reservation):
             return
         if standing_of(self.ledger, member, member.needs) < reservation.standing:
@@ -228,6 +229,22 @@ class Kept:
                 if inventory.hold(kept.worker, kept.spot, sharer)
             ]
             reservation.is_hidden = True
+
+
+def _is_its_own(member: Member, reservation: Reservation) -> bool:
+    """Whether a claim holds a reservation, or could take it from its queue's claim by rank."""
+    holder = reservation.holder
+    if holder is None or holder.leaf != member.leaf:
+        return False
+    return holder is member or holder.view.priority < member.view.priority
+
+
+def _is_outranked(member: Member, reservation: Reservation) -> bool:
+    """Whether what a claim got would be taken again for the holder, of its own queue, by rank."""
+    holder = reservation.holder
+    if holder is None or holder.leaf != member.leaf:
+        return False
+    return holder.view.priority > member.view.priority
 
 
 def _ends_before(ledger: Ledger, member: Member, reservation: Reservation) -> bool:

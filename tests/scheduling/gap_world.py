@@ -116,13 +116,15 @@ class World:
         # Later reservations may change as the first one finds something better.
         for reservation in kept.reservations[:1]:
             self.promised.setdefault(reservation.holder.view.id, reservation.gap.start_s)
-        for member in waiting:
-            spots = kept.place(member, member.needs, is_too_big=False)
-            if not spots:
-                spots = self._overrun(ledger, kept, member)
-            if spots:
-                ledger.grant(member, spots)
-                self._hold(ledger, member, now_s, kept.lent.get(member.view.id))
+        # As in a pass: what is free first, and only then room is made.
+        for look in (self._free, self._overrun):
+            for member in waiting:
+                if member.needs and (spots := look(ledger, kept, member)):
+                    ledger.grant(member, spots)
+                    self._hold(ledger, member, now_s, kept.lent.get(member.view.id))
+
+    def _free(self, ledger: Ledger, kept: Kept, member: Member):
+        return kept.place(member, member.needs, is_too_big=False)
 
     def _overrun(self, ledger: Ledger, kept: Kept, member: Member):
         room = kept.room(member, lambda: end_overrun_for(kept, member))

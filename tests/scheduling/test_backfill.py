@@ -149,6 +149,27 @@ def test_guarantee_passes_by_a_lesser_right():
     assert placed(kept, members["vip"])
 
 
+def test_rank_passes_by_within_one_queue():
+    """Who could take it by rank gets it at once, lest it be given and taken again."""
+    urgent = a_claim("urgent", since_s=990.0, priority=1)
+    equal = a_claim("equal", since_s=990.0)
+    _, members, kept = blocked_gang(urgent, equal)
+    assert not placed(kept, members["equal"])
+    assert placed(kept, members["urgent"])
+    assert not kept.lent
+
+
+def test_rank_reserves_first_within_one_queue():
+    """However old the lower one is; among equals the older one."""
+    claims = [
+        a_claim(name, 2, since_s=since_s, priority=priority)
+        for name, since_s, priority in (("old", 0.0, 0), ("high", 9.0, 1), ("higher", 5.0, 1))
+    ]
+    ledger, waiting = books(a_view([a_host("h", 2), a_host("i", 2)], claims, now_s=1000.0))
+    kept = keep_for_blocked(ledger, waiting)
+    assert [r.holder.view.id for r in kept.reservations] == ["higher", "high", "old"][:2]
+
+
 def test_reservation_counts_cores_too():
     """The host has two free devices, but cores for one worker until the other claim ends."""
     shape = WorkerShape(devices=1, cpu=4000)
