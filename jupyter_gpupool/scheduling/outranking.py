@@ -33,8 +33,8 @@ def _outranked(holders: Holders, claimant: Member, *, grows: bool) -> Iterator[P
         member = piece.member
         if member is claimant or member.view.priority >= claimant.view.priority:
             continue
-        # To grow is no reason to stop another.
-        if piece.is_rest and grows:
+        # To grow is no reason to stop what is in use.
+        if piece.is_rest and grows and not member.view.idle:
             continue
         if not is_protected(holders.ledger, member, claimant):
             yield piece

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .amounts import NO_LIMIT, Amount, is_within, more
+from .improving import makes_fairer
 from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .pieces import Piece
@@ -119,7 +120,26 @@ class Asking:
                 rest = left.setdefault(queue, list(self.holders.held[queue]))
                 for kind, amount in enumerate(piece.member.each):
                     rest[kind] -= amount * len(piece.spots)
-        return self._stays_below(left) and not self._would_be_asked_back(taken, left)
+        if not self._stays_below(left) or self._would_be_asked_back(taken, left):
+            return False
+        return all(self._makes_fairer(queue, left) for queue in self.claimant.path)
+
+    def _makes_fairer(self, mine: int, left: Mapping[int, Sequence[int]]) -> bool:
+        """Whether the level of a queue of the claimant's path gets fairer, if anybody gives there.
+
+        What is guaranteed is due however full it makes a queue, and so is what goes to a queue of
+        higher priority.
+        """
+        ledger, held = self.ledger, self.holders.held
+        parent, rank = ledger.parent[mine], ledger.queues[mine].priority
+        after = {queue: rest for queue, rest in left.items() if ledger.parent[queue] == parent}
+        givers = [queue for queue in after if queue != mine]
+        after[mine] = self._wanted(mine, left.get(mine))
+        if not givers or is_within(after[mine], ledger.guarantee[mine]):
+            return True
+        if all(ledger.queues[queue].priority < rank for queue in givers):
+            return True
+        return makes_fairer(ledger, parent, {queue: held[queue] for queue in after}, after)
 
     def _would_be_asked_back(
         self, taken: Sequence[Piece], left: Mapping[int, Sequence[int]]
