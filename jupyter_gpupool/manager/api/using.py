@@ -17,6 +17,7 @@ from jupyter_gpupool.manager.service.host_shapes import host_shapes
 from jupyter_gpupool.manager.service.process_logs import fetch_logs, wanted_logs
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.manager.service.sight import Sight
 from jupyter_gpupool.manager.service.using import (
     AttachKernel,
     DetachKernel,
@@ -164,7 +165,8 @@ async def logs(
 def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situation:
     claim, books = record.claim, service.books
     failures = failures_in_window(books, record, service.clock.monotonic())
-    shape, hosts = worker_shape(books, record, Barring(books).of(record)), tuple(host_shapes(books))
+    shape = worker_shape(books, record, Barring(books).of(record))
+    hosts = tuple(host_shapes(books, Sight()))
     leased = {lease.device for lease in books.leases.values()}
     return Situation(
         claim=claim,

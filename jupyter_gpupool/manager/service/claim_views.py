@@ -4,8 +4,9 @@ Called by `pool_view.py`. A lease that somebody is about to take back is none of
 more: the pass has decided that already, and its device is kept for whoever it is taken for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.device import Device
@@ -20,19 +21,23 @@ from jupyter_gpupool.scheduling.shape import HeldWorker, WorkerShape
 from .environments import Barred, Barring
 from .giving_up import MOST_FAILURES, failures_in_window
 from .records import ClaimRecord
+from .sight import Sight
 from .standing import View
 
 _HOLDS = (Phase.STARTING, Phase.RUNNING)
 
 
-def claim_views(view: View, now_s: float, monotonic_s: float) -> Iterator[ClaimView]:
+def claim_views(view: View, sight: Sight, now_s: float, monotonic_s: float) -> Iterator[ClaimView]:
     """Every claim that waits, or holds anything that stays."""
-    barring = Barring(view)
+    looking = _Looking(view, sight, now_s, monotonic_s)
     for record in view.claims.values():
         phase = record.claim.phase
-        leases = [x for x in view.leases_of(record.claim.id) if x.stays] if phase in _HOLDS else []
-        if phase in WAITING or leases or _is_bare(view, record):
-            yield _Looking(view, barring, now_s, monotonic_s).at(record, leases)
+        if phase in WAITING:
+            yield looking.at(record, ())
+        elif phase in _HOLDS:
+            leases = tuple(view.leases_of(record.claim.id))
+            if not _is_all_taken(leases):
+                yield looking.at(record, leases)
 
 
 def worker_shape(view: View, record: ClaimRecord, barred: Barred) -> WorkerShape:
@@ -52,18 +57,36 @@ def worker_shape(view: View, record: ClaimRecord, barred: Barred) -> WorkerShape
 class _Looking:
     """One pass's look at claims."""
 
-    def __init__(self, view: View, barring: Barring, now_s: float, monotonic_s: float) -> None:
+    def __init__(self, view: View, sight: Sight, now_s: float, monotonic_s: float) -> None:
         self._view = view
-        self._barring = barring
+        self._barring = Barring(view)
+        self._sight = sight
         self._now_s = now_s
         self._monotonic_s = monotonic_s
+        order = view.policy.policy.rules.surplus_order
+        self._by_service = order is SurplusOrder.LEAST_ATTAINED_SERVICE
 
-    def at(self, record: ClaimRecord, leases: list[Lease]) -> ClaimView:
-        """The claim as it stands, all together: nothing of it decides anything by itself."""
-        view, claim, request = self._view, record.claim, record.claim.request
+    def at(self, record: ClaimRecord, leases: tuple[Lease, ...]) -> ClaimView:
+        """The claim as it stands; what it was made of before and is still so is not made anew."""
         barred = self._barring.of(record)
+        barred = self._sight.barred.setdefault(barred, barred)
+        parts = (record, self._view.policy, barred, self._phase_of_host(record), *leases)
+        if self._varies(record):
+            return self._make(record, barred, leases)
+        make = partial(self._make, record, barred, leases)
+        return self._sight.claims.of(record.claim.id, parts, make)
+
+    def _varies(self, record: ClaimRecord) -> bool:
+        """Whether time alone, or hosts that are not the claim's, may change what is seen of it."""
+        by_hosts = record.avoid or record.claim.request.near
+        return bool(by_hosts or self._by_service or self._view.failures.get(record.claim.id))
+
+    def _make(self, record: ClaimRecord, barred: Barred, every: tuple[Lease, ...]) -> ClaimView:
+        """All together: nothing of it decides anything by itself."""
+        view, claim, request = self._view, record.claim, record.claim.request
+        leases = [lease for lease in every if lease.stays]
         rank, is_firm = view.policy.rank_of(claim)
-        minimum, maximum = self._bounds(record, leases)
+        minimum, maximum = self._bounds(record, len(leases))
         granted_s = [lease.granted_at.timestamp() for lease in leases]
         lent_s = [x.lent_until.timestamp() for x in leases if x.lent_until is not None]
         return ClaimView(
@@ -79,9 +102,9 @@ class _Looking:
             held=tuple(HeldWorker(lease.host_id, (lease.device,)) for lease in leases),
             promised=record.promised,
             started_s=min(granted_s, default=None),
-            attained_s=sum(max(0.0, self._now_s - granted) for granted in granted_s),
+            attained_s=self._attained_s(granted_s),
             # Until hibernation keeps results, a claim is hibernated only for another's share.
-            can_hibernate=view.policy.policy.rules.surplus_order is SurplusOrder.FAIR_SHARE,
+            can_hibernate=not self._by_service,
             hibernated=claim.phase is Phase.RESUMING,
             expected_s=_seconds(request.expected),
             time_limit_s=_seconds(request.time_limit),
@@ -92,8 +115,13 @@ class _Looking:
             scheduler_host=None if claim.scheduler is None else claim.scheduler.host_id,
         )
 
-    def _bounds(self, record: ClaimRecord, leases: list[Lease]) -> tuple[int, int]:
-        claim, held = record.claim, len(leases)
+    def _attained_s(self, granted_s: Sequence[float]) -> float:
+        if not self._by_service:
+            return 0.0  # nobody asks
+        return sum(max(0.0, self._now_s - granted) for granted in granted_s)
+
+    def _bounds(self, record: ClaimRecord, held: int) -> tuple[int, int]:
+        claim = record.claim
         if claim.phase in WAITING:
             # It may shrink to nothing, but it starts with at least one worker.
             return max(1, claim.bounds.minimum), max(1, claim.bounds.maximum)
@@ -102,19 +130,23 @@ class _Looking:
         return minimum, claim.bounds.maximum if self._may_grow(record) else held
 
     def _may_grow(self, record: ClaimRecord) -> bool:
-        place = record.claim.scheduler
-        host = self._view.hosts.get(place.host_id) if place is not None else None
-        if host is None or host.phase is not HostPhase.CONNECTED:
+        if self._phase_of_host(record) is not HostPhase.CONNECTED:
             return False
         if any(lease.notice is not None for lease in self._view.leases_of(record.claim.id)):
             return False
         return failures_in_window(self._view, record, self._monotonic_s) < MOST_FAILURES
 
+    def _phase_of_host(self, record: ClaimRecord) -> HostPhase | None:
+        """How the host of its scheduler is."""
+        place = record.claim.scheduler
+        host = self._view.hosts.get(place.host_id) if place is not None else None
+        return None if host is None else host.phase
 
-def _is_bare(view: View, record: ClaimRecord) -> bool:
-    """Whether a claim runs with no worker at all, and nobody is taking its last."""
-    leases = view.leases_of(record.claim.id)
-    return record.claim.phase in _HOLDS and all(lease.notice is None for lease in leases)
+
+def _is_all_taken(leases: Iterable[Lease]) -> bool:
+    """Whether nothing of a claim stays because somebody is taking it."""
+    held = tuple(leases)
+    return any(x.notice is not None for x in held) and not any(x.stays for x in held)
 
 
 def _has_others(view: View, record: ClaimRecord, shape: WorkerShape) -> bool:

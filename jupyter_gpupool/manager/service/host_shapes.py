@@ -6,16 +6,20 @@ is worked out once.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from jupyter_gpupool.pool.device import Device, Health, LinkKind
 from jupyter_gpupool.pool.host import DURABLE, Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid
 from jupyter_gpupool.scheduling.shape import DeviceView, HostShape, Obstacle
 
+from .sight import Sight
 from .standing import Standing, View, standings
 
 _RACK = "rack="
+_MANY = 10_000
+_COUNTS = tuple(range(_MANY + 1))
+"""Each number as one object."""
 _NOT_OURS = (Obstacle.ELSEWHERE, Obstacle.FOREIGN, Obstacle.QUARANTINED)
 _TOGETHER = {
     LinkKind.NVLINK: frozenset({LinkKind.NVLINK}),
@@ -23,13 +27,15 @@ _TOGETHER = {
 }
 
 
-def host_shapes(view: View) -> Iterator[HostShape]:
+def host_shapes(view: View, sight: Sight) -> Iterator[HostShape]:
     """Every host that is not lost. What runs on a silent one is assumed to run on."""
     places = (record.claim.scheduler for record in view.placed())
     schedulers = Counter(place.host_id for place in places if place is not None)
     for host in view.hosts.values():
         if host.phase is not HostPhase.LOST:
-            yield _host_shape(view, host, schedulers[host.id])
+            count, leases = schedulers[host.id], view.leases_on(host.id)
+            parts = (host, view.reports.get(host.id), _COUNTS[min(count, _MANY)], *leases)
+            yield sight.hosts.of(host.id, parts, partial(_host_shape, view, host, count))
 
 
 def _host_shape(view: View, host: Host, schedulers: int) -> HostShape:

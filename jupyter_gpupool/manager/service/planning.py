@@ -22,6 +22,7 @@ from .arrows import take
 from .pool_view import build
 from .prospects import could_any_start
 from .scheduler_place import scheduler_place
+from .sight import Sight
 from .standing import View, free_devices
 from .taking_back import clear_void, take_back
 from .unit import UnitOfWork
@@ -43,7 +44,7 @@ def run_pass(
     clear_void(unit, promises.drop_broken(unit))
     if live_claims > _FEW_CLAIMS and not _may_change(unit, arrived):
         return None
-    decided = ask(unit, unit.now.timestamp(), unit.moment.monotonic_s)()
+    decided = ask(unit, unit.now.timestamp(), unit.moment.monotonic_s, unit.moment.sight)()
     for taken in decided.takes:
         take_back(unit, taken, decided.promises)
     promises.keep(unit, decided.promises)
@@ -52,9 +53,11 @@ def run_pass(
     return decided
 
 
-def ask(view: View, now_s: float, monotonic_s: float) -> Callable[[], Decisions]:
+def ask(
+    view: View, now_s: float, monotonic_s: float, sight: Sight | None = None
+) -> Callable[[], Decisions]:
     """Look at the books now, for a pass that may be run anywhere, for it looks at nothing else."""
-    return partial(plan, build(view, now_s, monotonic_s), _steps(view))
+    return partial(plan, build(view, now_s, monotonic_s, sight), _steps(view))
 
 
 def _steps(view: View) -> Steps:

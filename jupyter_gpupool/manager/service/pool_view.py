@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import fsum
 
+from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT, no_limit, nothing
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link, with_users
@@ -15,39 +16,46 @@ from jupyter_gpupool.scheduling.usage import usage_at
 from .accounting import has_budget
 from .claim_views import claim_views
 from .host_shapes import host_shapes
+from .sight import Sight
 from .standing import View
 
 
-def build(view: View, now_s: float, monotonic_s: float) -> PoolView:
+def build(view: View, now_s: float, monotonic_s: float, sight: Sight | None = None) -> PoolView:
     """Everything a pass needs.
 
     Args:
         view: The books, or a unit of work on them.
         now_s: Seconds since 1970 (UTC): the axis of every time in the view.
         monotonic_s: For what happened lately.
+        sight: What passes before this one remember, if any.
     """
-    claims = tuple(claim_views(view, now_s, monotonic_s))
+    sight = sight or Sight()
+    sight.next_round()
+    claims = tuple(claim_views(view, sight, now_s, monotonic_s))
     return PoolView(
         now_s=now_s,
-        tree=_tree(view, claims, now_s),
-        hosts=tuple(host_shapes(view)),
+        tree=_tree(view, sight, claims, now_s),
+        hosts=tuple(host_shapes(view, sight)),
         claims=claims,
         rules=view.policy.policy.rules,
         usage=_usage(view, now_s),
     )
 
 
-def _tree(view: View, claims: Iterable[ClaimView], now_s: float) -> QueueTree:
+def _tree(view: View, sight: Sight, claims: Iterable[ClaimView], now_s: float) -> QueueTree:
     """The policy's queues with a leaf for each user that claims, within what they may use."""
-    tree = view.policy.tree
-    pairs = {(claim.queue.partition("/")[0], claim.owner) for claim in claims}
-    if any(not queue for queue, _ in pairs):
-        tree = link(tree.kinds, [*tree.queues.values(), _nowhere(tree)])
-    joined = with_users(tree, pairs)
+    pairs = frozenset((claim.queue.partition("/")[0], claim.owner) for claim in claims)
+    joined = sight.tree(view.policy.tree, pairs, lambda: _joined(view.policy.tree, pairs))
     spent = {leaf.name: leaf for leaf in _spent(view, joined, now_s)}
     if not spent:
         return joined
     return link(joined.kinds, [spent.get(name, queue) for name, queue in joined.queues.items()])
+
+
+def _joined(tree: QueueTree, pairs: frozenset[tuple[str, UserName]]) -> QueueTree:
+    if any(not queue for queue, _ in pairs):
+        tree = link(tree.kinds, [*tree.queues.values(), _nowhere(tree)])
+    return with_users(tree, pairs)
 
 
 def _nowhere(tree: QueueTree) -> Queue:

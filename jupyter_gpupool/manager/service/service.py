@@ -29,6 +29,7 @@ from .links import Links
 from .loading import load
 from .outbox import Outboxes
 from .planning import ask, run_pass
+from .sight import Sight
 from .unit import Moment, UnitOfWork
 from .waits import Waits
 
@@ -64,8 +65,10 @@ class Service:
         self.activity = Activity(clock)
         self.deadlines = Deadlines(settings)
         self.outboxes = Outboxes(boot=0)
+        self.sight = Sight()
         self.waits = Waits(
-            lambda: ask(self.books, clock.now().timestamp(), clock.monotonic()), clock.monotonic
+            lambda: ask(self.books, clock.now().timestamp(), clock.monotonic(), self.sight),
+            clock.monotonic,
         )
         self.writable = True
         self.committed_s = clock.monotonic()
@@ -224,6 +227,7 @@ class Service:
             monotonic_s=self.clock.monotonic(),
             settings=self.settings,
             outboxes=self.outboxes,
+            sight=self.sight,
         )
 
     def _plan(self, unit: UnitOfWork) -> Decisions | None:

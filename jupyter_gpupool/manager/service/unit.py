@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.protocol.link import HostReport
 
     from .in_force import PolicyInForce
+    from .sight import Sight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +44,14 @@ class Moment:
 
     Attributes:
         outboxes: What each host has been told; only read by commands.
+        sight: What passes remember; whatever becomes of the batch, it stays true.
     """
 
     now: datetime
     monotonic_s: float
     settings: Settings
     outboxes: Outboxes
+    sight: "Sight"
 
 
 class UnitOfWork:

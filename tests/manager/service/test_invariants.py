@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 
 from jupyter_gpupool.manager.service import planning
 from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
+from jupyter_gpupool.manager.service.pool_view import build
 from jupyter_gpupool.manager.service.standing import free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import Conflict
@@ -186,6 +187,12 @@ class Life(RuleBasedStateMachine):
         time = self.pool.time
         ask = planning.ask(self.pool.service.books, time.wall.timestamp(), time.monotonic_s)
         assert ask().changes_nothing
+
+    @invariant()
+    def what_passes_remember_is_true(self):
+        service, time = self.pool.service, self.pool.time
+        now = (service.books, time.wall.timestamp(), time.monotonic_s)
+        assert build(*now, service.sight) == build(*now)
 
     @invariant()
     def what_is_held_is_what_is_charged(self):
