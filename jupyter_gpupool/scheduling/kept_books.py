@@ -205,7 +205,11 @@ class KeptBooks:
             self._loosen_all()
         for member in made.touched:
             member.turn = Turn.NONE
-            _note_start(member, self.ledger.now_s)
+            if _starts_or_stops(member):
+                started_s = self.ledger.now_s if member.spots else None
+                member.view = replace(member.view, started_s=started_s)
+                # The youngest is asked first: the order of its queue is another now.
+                self._holders.changed(member)
         self._leaves = dict.fromkeys(member.leaf for member in made.touched)
         self._is_changed = bool(made.touched)
         self._arrived.clear()
@@ -245,10 +249,9 @@ def _bays(spots: Iterable[Spot]) -> int:
     return bays
 
 
-def _note_start(member: Member, now_s: float) -> None:
-    """Let a claim's view say since when it holds what it holds."""
-    if bool(member.spots) != (member.view.started_s is not None):
-        member.view = replace(member.view, started_s=now_s if member.spots else None)
+def _starts_or_stops(member: Member) -> bool:
+    """Whether a claim's view is behind on whether it holds anything."""
+    return bool(member.spots) != (member.view.started_s is not None)
 
 
 def _offered(host: HostShape) -> tuple[object, ...]:
