@@ -73,7 +73,10 @@ class _Telling:
         return Waiting(claim_id=member.view.id, place=place, constraint=constraint, reason=reason)
 
     def _ahead_of(self, seen: _Seen) -> int:
-        return sum(count for bays, count in self._ahead.items() if bays & seen.bays)
+        # Those whom nothing serves now wait for the same.
+        return sum(
+            count for bays, count in self._ahead.items() if bays & seen.bays or bays == seen.bays
+        )
 
     def _reason(self, hindrance: Hindrance, constraint: Constraint, seen: _Seen) -> str:
         member = hindrance.member
