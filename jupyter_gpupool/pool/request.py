@@ -14,6 +14,7 @@ from .errors import BadRequest
 from .units import parse_bytes
 
 MAX_WORKERS = 100_000
+_MOST_CPU = 4_096_000
 _LIMIT_WORDS = ("default", "auto", "0")
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,80}")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -174,6 +175,7 @@ class ClaimRequest:
     Attributes:
         model: Substring of the device's model, any case; "" is any.
         memory_bytes: Least memory a device; 0 is any.
+        cpu: Thousandths of a core of the host that each worker is counted for; 0 is none.
         expected: How long it will be used; advisory.
         time_limit: When it ends by itself; enforced. None is the pool's longest life.
         env: Variables set in its workers. Secret: never logged, stored encrypted.
@@ -189,6 +191,7 @@ class ClaimRequest:
     name: str = ""
     model: str = ""
     memory_bytes: int = 0
+    cpu: int = 0
     queue: str = ""
     priority: str = Priority.INTERACTIVE
     environment: str = ""
@@ -211,6 +214,12 @@ class ClaimRequest:
                 f"{self.memory_bytes} bytes of device memory make no sense.",
                 field="gpu_memory",
                 hint='Ask for example "10GiB".',
+            )
+        if not 0 <= self.cpu <= _MOST_CPU:
+            raise BadRequest(
+                f"{self.cpu / 1000:g} cores a worker make no sense.",
+                field="cpus",
+                hint="Ask for example for 4.",
             )
         for field_name in ("expected", "time_limit"):
             duration = getattr(self, field_name)

@@ -49,6 +49,7 @@ class ClaimBody(Body):
     workers: Workers
     gpus_per_worker: Annotated[float, Field(gt=0)] = 1
     cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
+    """Cores of its host that each worker is counted for; none if they are not to be counted."""
     name: Words = ""
     model: Words = ""
     gpu_memory: _Size = ""
@@ -99,6 +100,7 @@ class ClaimBody(Body):
             name=self.name,
             model=self.model,
             memory_bytes=parse_bytes(self.gpu_memory, field="gpu_memory") if self.gpu_memory else 0,
+            cpu=0 if self.cpus is None else max(1, round(self.cpus * 1000)),
             queue=self.queue,
             priority=self.priority,
             environment=self.environment,

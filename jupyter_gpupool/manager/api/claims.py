@@ -165,12 +165,6 @@ def _check_terms(body: ClaimBody) -> None:
             field="gpus_per_worker",
             hint="Leave gpus_per_worker at 1.",
         )
-    if body.cpus is not None:
-        raise BadRequest(
-            "This pool does not count CPUs.",
-            field="cpus",
-            hint="Leave cpus out; nthreads says how many threads a worker has.",
-        )
     if body.on_idle is not None:
         raise BadRequest(
             "This pool takes nothing back for being idle.",

@@ -44,6 +44,7 @@ def worker_shape(view: View, record: ClaimRecord, barred: Barred) -> WorkerShape
     """What one worker of a claim needs."""
     request = record.claim.request
     shape = WorkerShape(
+        cpu=request.cpu,
         memory_bytes=request.options.memory_limit_bytes or 0,
         model=request.model.lower(),
         device_memory_bytes=request.memory_bytes,

@@ -86,7 +86,7 @@ async def test_ended_claims_are_listed_on_demand(site):
         (_TWO | {"gpus": 2}, "gpus"),
         (_TWO | {"gpu_memory": "lots"}, "gpu_memory"),
         (_TWO | {"gpus_per_worker": 0.5}, "gpus_per_worker"),
-        (_TWO | {"cpus": 4}, "cpus"),
+        (_TWO | {"cpus": 0}, "cpus"),
         (_TWO | {"on_idle": "release"}, "on_idle"),
         (_TWO | {"on_idle": "explode"}, "on_idle"),
         (_TWO | {"time_limit_s": -1}, "time_limit_s"),
