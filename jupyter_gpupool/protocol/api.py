@@ -23,6 +23,7 @@ from jupyter_gpupool.pool.request import ClaimRequest, OnIdle, Priority, WorkerB
 from jupyter_gpupool.pool.units import parse_bytes
 
 from .bodies import PRINTABLE, Body, View, Words
+from .estimates import StartView
 from .using import KernelView, UsedFrom
 
 API = "/api/v1"
@@ -146,8 +147,8 @@ class LeaseView(View):
     restarts: int
 
 
-class WaitView(View):
-    """Why a claim waits: its place in line from 1, and what binds it."""
+class WaitView(StartView):
+    """Why a claim waits: its place in line from 1, what binds it, and its thought start."""
 
     place: int
     reason: str

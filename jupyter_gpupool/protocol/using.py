@@ -21,6 +21,7 @@ from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.ids import ClaimId
 
 from .bodies import Body, View, Words
+from .estimates import StartView
 
 OWN_ENVIRONMENT = "kernel"
 """The name by which a claim asks for the very environment its kernel runs in."""
@@ -115,7 +116,7 @@ class KeepAliveBody(Body):
     reason: Words = ""
 
 
-class ExplanationView(View):
+class ExplanationView(StartView):
     """Why a claim is where it is.
 
     Attributes:
@@ -125,7 +126,6 @@ class ExplanationView(View):
         ahead: How many claims are before it.
         free: Free devices of the pool that would do for it.
         devices: Devices of the pool that would do for it, free or not.
-        starts_at: Estimated start; None if not known.
         lines: The same as sentences for a person, most important first.
     """
 
@@ -138,7 +138,6 @@ class ExplanationView(View):
     ahead: int = 0
     free: int = 0
     devices: int = 0
-    starts_at: datetime | None = None
     lines: tuple[str, ...] = ()
 
 

@@ -1,5 +1,6 @@
 """Claims: ask for one, see it, scale it, give it back, connect to it."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -15,9 +16,10 @@ from jupyter_gpupool.manager.service.claims import (
     request_claim,
     scale_claim,
 )
+from jupyter_gpupool.manager.service.forecasts import Start, promised_start
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.pool.claim import ImpossibleTransition, Phase
+from jupyter_gpupool.pool.claim import WAITING, ImpossibleTransition, Phase
 from jupyter_gpupool.pool.claim_events import Rescaled
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAllowed, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, UserName
@@ -71,6 +73,7 @@ async def list_claims(
     if ended:
         records += await service.store.ended_claims(whose, limit)
     records.sort(key=lambda r: (r.claim.created_at, r.claim.id), reverse=True)
+    await foresee(records[:limit], service)
     return answers.many([view(record, service) for record in records[:limit]])
 
 
@@ -80,6 +83,7 @@ async def get_claim(claim_id: str, caller: UserCaller, service: TheService) -> R
     record = await find(service, ClaimId(claim_id))
     require_sight(caller, record.claim.owner, f"claim {claim_id}")
     await service.waits.refresh()
+    await foresee([record], service)
     return answers.one(view(await find(service, record.claim.id), service))
 
 
@@ -150,7 +154,21 @@ def view(record: ClaimRecord, service: Service) -> ClaimView:
     claim = record.claim
     kernels = service.activity.views(claim.id, claim.kernels)
     wait, now = service.waits.of(claim.id), service.clock.now()
-    return claim_view(record, service.books, wait, kernels, now)
+    return claim_view(record, service.books, wait, kernels, now, start=start_of(record, service))
+
+
+async def foresee(records: Iterable[ClaimRecord], service: Service) -> None:
+    """Have the starts of those that wait foreseen, unless that was done a moment ago."""
+    await service.forecasts.refresh(r.claim.id for r in records if r.claim.phase in WAITING)
+
+
+def start_of(record: ClaimRecord, service: Service) -> Start | None:
+    """When a claim is thought to start; None if that cannot be told, or it does not wait."""
+    claim = record.claim
+    if claim.phase not in WAITING:
+        return None
+    promised = promised_start(service.books, claim.id, service.clock.now())
+    return promised or service.forecasts.of(claim.id)
 
 
 def _check_terms(body: ClaimBody) -> None:

@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+from jupyter_gpupool.manager.service.forecasts import Start
 from jupyter_gpupool.pool.claim import MOST_START_TRIES, WAITING, Claim, Phase
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.units import format_duration, plural
 from jupyter_gpupool.protocol.using import ExplanationView, KernelState, KernelView
 from jupyter_gpupool.scheduling.decisions import Waiting
+from jupyter_gpupool.scheduling.expected import Expected
 from jupyter_gpupool.scheduling.prospects import Prospects, prospects_in_words
+
+from .starting import starts_in_words
+from .views import start_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,8 @@ class Situation:
         leases: Those that hold a device.
         wait: Why it did not get all it wants, by the last pass; None if it lacks nothing.
         yours: How many of the devices that would do its reader's other claims hold, by name.
+        start: When it is thought to start, if it waits and that can be told.
+        expected: How long it is thought to take.
         gave_up: So many of its workers were given up lately that none is started for now.
     """
 
@@ -36,6 +43,8 @@ class Situation:
     gave_up: bool
     now: datetime
     yours: Mapping[str, int] = field(default_factory=dict)
+    start: Start | None = None
+    expected: Expected | None = None
 
     def since(self, moment: datetime) -> str:
         """How long ago that was, or will be, in words."""
@@ -56,6 +65,7 @@ def explain(seen: Situation) -> ExplanationView:
         ahead=wait.place - 1 if wait is not None else 0,
         free=seen.prospects.free,
         devices=seen.prospects.devices,
+        **dict(start_view(None if wait is None or wait.never else seen.start, seen.now)),
         lines=tuple(_LINES.get(claim.phase, _elsewhere)(seen)),
     )
 
@@ -66,9 +76,14 @@ def _pending(seen: Situation) -> Iterator[str]:
         yield f"It is number {wait.place} in line. {wait.reason}"
     elif wait is not None:
         yield wait.reason
+    about_start = starts_in_words(seen.start, seen.expected, claim.request.deadline, seen.now)
+    if seen.start is not None:
+        yield from about_start
     if claim.bounds.maximum > len(seen.leases):
         yield prospects_in_words(seen.prospects, own=len(seen.leases))
         yield from _yours(seen)
+    if seen.start is None and wait is not None and not wait.never:
+        yield from about_start
     if claim.failed_starts:
         tried = f"{claim.failed_starts} of {MOST_START_TRIES} tries to start it came to nothing"
         yield f"{tried}: {_why_it_failed(claim)}"

@@ -45,7 +45,7 @@ from jupyter_gpupool.scheduling.prospects import prospects, would_do
 from jupyter_gpupool.scheduling.shape import HostShape, WorkerShape
 
 from . import answers
-from .claims import find, view
+from .claims import find, foresee, start_of, view
 from .explaining import Situation, explain
 from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller, UserTells
 from .problems import NO_CONTENT, responses
@@ -140,6 +140,7 @@ async def explanation(claim_id: str, caller: UserCaller, service: TheService) ->
     record = await find(service, ClaimId(claim_id))
     require_sight(caller, record.claim.owner, f"claim {claim_id}")
     await service.waits.refresh()
+    await foresee([record], service)
     return answers.one(
         explain(_situation(await find(service, record.claim.id), service, caller.user))
     )
@@ -172,6 +173,8 @@ def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situa
         claim=claim,
         leases=tuple(books.leases_of(claim.id)),
         wait=service.waits.of(claim.id),
+        start=start_of(record, service),
+        expected=service.learning.expect_of(record, books, shape),
         prospects=prospects(shape, hosts, leased),
         yours=_held_by(reader, record, shape, hosts, books),
         kernels=service.activity.views(claim.id, claim.kernels),

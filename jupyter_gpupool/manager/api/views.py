@@ -9,6 +9,7 @@ from jupyter_gpupool import __version__
 from jupyter_gpupool.manager.auth.caller import Caller, may_see
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.manager.service.books import Books
+from jupyter_gpupool.manager.service.forecasts import Start
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.standing import free_devices
 from jupyter_gpupool.pool.claim import HOLDING, WAITING, Phase
@@ -28,6 +29,7 @@ from jupyter_gpupool.protocol.api import (
     WaitView,
     Workers,
 )
+from jupyter_gpupool.protocol.estimates import StartView
 from jupyter_gpupool.protocol.link import DeviceReport
 from jupyter_gpupool.protocol.using import KernelView
 from jupyter_gpupool.scheduling.decisions import Waiting
@@ -41,8 +43,10 @@ def claim_view(
     wait: Waiting | None,
     kernels: tuple[KernelView, ...],
     now: datetime,
+    *,
+    start: Start | None = None,
 ) -> ClaimView:
-    """A claim, with its leases."""
+    """A claim, with its leases; `start` is when it is thought to start while it waits."""
     claim, place = record.claim, record.claim.scheduler
     is_kept = claim.kept_until is not None and claim.kept_until > now
     waits = wait is not None and claim.phase in WAITING
@@ -65,7 +69,7 @@ def claim_view(
         kept_until=claim.kept_until if is_kept else None,
         environment=claim.request.environment,
         kernels=kernels,
-        wait=_wait_view(wait) if wait is not None and waits else None,
+        wait=_wait_view(wait, start, now) if wait is not None and waits else None,
         leases=tuple(_lease_view(lease, books) for lease in books.leases_of(claim.id)),
         scheduler_host=_host_name(books, place.host_id) if place is not None else None,
         scheduler_address=place.address if place is not None else None,
@@ -141,8 +145,17 @@ def token_view(token: TokenRecord, last_used: Mapping[str, datetime]) -> TokenVi
     )
 
 
-def _wait_view(wait: Waiting) -> WaitView:
-    return WaitView(place=wait.place, reason=wait.reason, never=wait.never)
+def start_view(start: Start | None, now: datetime) -> StartView:
+    """When something is thought to start; nothing starts before now."""
+    if start is None:
+        return StartView()
+    at, by = max(start.at, now), max(start.by, now)
+    return StartView(starts_at=at, starts_by=by, starts_learned=start.is_learned)
+
+
+def _wait_view(wait: Waiting, start: Start | None, now: datetime) -> WaitView:
+    known = start_view(None if wait.never else start, now)
+    return WaitView(place=wait.place, reason=wait.reason, never=wait.never, **dict(known))
 
 
 def _lease_view(lease: Lease, books: Books) -> LeaseView:

@@ -18,17 +18,21 @@ from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.scheduling.decisions import Decisions
+from jupyter_gpupool.scheduling.pool_view import PoolView
 
 from .activity import Activity
 from .books import Books
 from .committing import changes_of
 from .deadlines import Deadlines
 from .desired import desired_for
+from .forecasts import Forecasts
 from .hub import Hub
+from .learning import MOST_PAST, Learning
 from .links import Links
 from .loading import load
 from .outbox import Outboxes
 from .planning import ask, run_pass
+from .pool_view import build
 from .sight import Sight
 from .unit import Moment, UnitOfWork
 from .waits import Waits
@@ -70,6 +74,8 @@ class Service:
             lambda: ask(self.books, clock.now().timestamp(), clock.monotonic(), self.sight),
             clock.monotonic,
         )
+        self.learning = Learning()
+        self.forecasts = Forecasts(self._look, self.learning, self._recall, clock.monotonic)
         self.writable = True
         self.committed_s = clock.monotonic()
         self.batched = asyncio.Event()
@@ -102,6 +108,7 @@ class Service:
         self._arrived.set()
         if self._worker is not None:
             await asyncio.wait((self._worker,))
+        await self.forecasts.close()
 
     @property
     def has_failed(self) -> bool:
@@ -141,6 +148,17 @@ class Service:
         self._queue.append(job)
         self._arrived.set()
         return cast("_R", await job.answer)
+
+    def preview(self) -> UnitOfWork:
+        """A unit of work on the books as they are, to see what commands would do; never kept."""
+        return UnitOfWork(self.books, self._moment())
+
+    def _look(self) -> PoolView:
+        now_s = self.clock.now().timestamp()
+        return build(self.books, now_s, self.clock.monotonic(), self.sight)
+
+    async def _recall(self) -> None:
+        self.learning.recall(await self.store.ended_claims(None, MOST_PAST), self.books)
 
     async def _work(self) -> None:
         while self._queue or not self._closed:
@@ -276,7 +294,9 @@ class Service:
 
     def _forget(self, unit: UnitOfWork) -> None:
         changed = unit.claims.changed.values()
-        over = [r.claim.id for r in changed if r is not None and r.claim.phase is Phase.ENDED]
+        ended = [r for r in changed if r is not None and r.claim.phase is Phase.ENDED]
+        self.learning.teach(ended, self.books)
+        over = [record.claim.id for record in ended]
         self.outboxes.forget([*unit.ended_leases, *over])
         self.activity.forget(over)
 

@@ -6,18 +6,26 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jupyter_gpupool.manager.api.explaining import Situation, explain
+from jupyter_gpupool.manager.service.forecasts import Start
 from jupyter_gpupool.pool.claim import Phase, SchedulerPlace, Warning_, open_claim, step
 from jupyter_gpupool.pool.claim_events import EndKind, Granted, Rescaled, StartFailed
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.protocol.using import KernelState, KernelView
 from jupyter_gpupool.scheduling.decisions import Constraint, Waiting
+from jupyter_gpupool.scheduling.expected import Expected, Source
 from jupyter_gpupool.scheduling.prospects import Prospects
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 FOUR = Prospects(devices=4, free=1, leased=3, hindered={}, joined=("4 × A100",))
 
+THIRD = Waiting(
+    claim_id="c",
+    place=3,
+    constraint=Constraint.DEVICES,
+    reason="2 claims ahead; waiting for 1 of 1 device.",
+)
 NOBODYS: dict[str, int] = {}
 
 
@@ -25,7 +33,17 @@ NOBODYS: dict[str, int] = {}
 def lines():
     """What is read, five minutes after noon, of a claim for up to two workers made at noon."""
 
-    def read(phase, *leases, wait=None, kernels=(), gave_up=False, yours=NOBODYS, **fields):
+    def read(
+        phase,
+        *leases,
+        wait=None,
+        kernels=(),
+        gave_up=False,
+        yours=NOBODYS,
+        start=None,
+        expected=None,
+        **fields,
+    ):
         request = ClaimRequest(workers=WorkerBounds(1, 2))
         claim = replace(open_claim("c", "ann", request, NOON).claim, phase=phase, **fields)
         seen = Situation(
@@ -37,6 +55,8 @@ def lines():
             gave_up=gave_up,
             now=NOON + 5 * MINUTE,
             yours=yours,
+            start=start,
+            expected=expected,
         )
         return list(explain(seen).lines)
 
@@ -45,17 +65,37 @@ def lines():
 
 def test_pending_claim_reads_its_place_and_how_long_it_waits(lines):
     """Most important first."""
-    wait = Waiting(
-        claim_id="c",
-        place=3,
-        constraint=Constraint.DEVICES,
-        reason="2 claims ahead; waiting for 1 of 1 device.",
-    )
-    assert lines(Phase.PENDING, wait=wait) == [
+    assert lines(Phase.PENDING, wait=THIRD) == [
         "It is number 3 in line. 2 claims ahead; waiting for 1 of 1 device.",
         "4 devices of the pool would do: 1 free, 3 held by other claims.",
+        "When it starts cannot be told: too little is known of how long others go on.",
         "It waits for 5 min now.",
     ]
+
+
+def test_thought_start_is_said_with_what_it_rests_on(lines):
+    """The median, the late one, and that lengths were learned."""
+    thought = Start(at=NOON + 30 * MINUTE, by=NOON + 65 * MINUTE, is_learned=True)
+    learned = Expected(median_s=600.0, at_most_s=900.0, source=Source.USER, learned_from=7)
+    told = lines(Phase.PENDING, wait=THIRD, start=thought, expected=learned)
+    start, took = told[1:3]
+    assert start == (
+        "It is thought to start in 25 min, with nine in ten within 1 h 00 min;"
+        " how long claims take was learned from past ones."
+    )
+    assert took == (
+        "It is thought to take 10 min,"
+        " learned from 7 past claims of the same user, queue and shape."
+    )
+
+
+def test_deadline_that_is_thought_to_be_missed_is_told(lines):
+    """Ten minutes of work do not fit between a start at half past and a deadline before."""
+    start = Start(at=NOON + 30 * MINUTE, by=NOON + 30 * MINUTE)
+    took = Expected(median_s=600.0, at_most_s=600.0, source=Source.SAID)
+    request = ClaimRequest(workers=WorkerBounds(1, 2), deadline=NOON + 35 * MINUTE)
+    told = lines(Phase.PENDING, wait=THIRD, start=start, expected=took, request=request)
+    assert "Its deadline, in 30 min, is thought to be missed." in told
 
 
 def test_owner_reads_what_their_other_claims_hold(lines):

@@ -4,9 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.store.changes import Changes
 from jupyter_gpupool.manager.store.reading import Everything
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.ids import UserName
 
 NOTHING = Everything(
     claims=(),
@@ -66,6 +68,10 @@ class RememberingStore:
         if self.unreadable:
             raise Unavailable("The database cannot be read: the connection is lost.")
         return self.has_written
+
+    async def ended_claims(self, owner: UserName | None, limit: int) -> list[ClaimRecord]:
+        """Nothing ended before."""
+        return []
 
     async def prune(self, before: datetime, keys_before: datetime) -> None:
         """There is nothing to delete."""
