@@ -240,6 +240,7 @@ class HostAgent:
             self._parts.keeper.problem,
             self._zygote_problem,
             self._parts.devices.problem,
+            self._housekeeping.problem,
             self.clock_problem,
             self._record_problem if damaged else "",
         )

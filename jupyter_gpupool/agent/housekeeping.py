@@ -5,6 +5,7 @@ Made and run by `host`. Nothing here is waited for by anyone, and nothing here m
 
 import asyncio
 import logging
+import signal
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -23,6 +24,8 @@ from .device_watch import Pace
 from .memory import kill, outgrown
 from .parts import Parts
 from .seen import Stage
+from .stopped import REASON, StoppedWatch, sentence_on
+from .stopping import send
 from .zygote_logs import remove_old_zygote_logs
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,9 @@ class Housekeeping:
     Args:
         keep: The claims whose folders stay.
         turn: Compares what is wanted with what is.
+
+    Attributes:
+        problem: What is wrong with what runs; "" if nothing is.
     """
 
     def __init__(
@@ -52,12 +58,15 @@ class Housekeeping:
         self._pace = pace
         self._keep = keep
         self._turn = turn
+        self._stopped = StoppedWatch()
+        self.problem = ""
 
     async def tick_for_ever(self) -> None:
         """Each second while anything runs."""
         while True:
             await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
             self._watch_memory()
+            self._watch_stopped()
             self._parts.devices.judge(self._hands.forget)
             self._parts.processes.look()
             self._parts.keeper.retry()
@@ -108,3 +117,14 @@ class Housekeeping:
             logger.warning("%s is killed: %s", found.key, found.reason)
             self._parts.table.put(replace(self._parts.table[found.key], killed_for=found.reason))
             kill(found)
+
+    def _watch_stopped(self) -> None:
+        stopped = self._stopped.look(self._parts.table.values())
+        for found in stopped:
+            if found.starts:
+                logger.warning("%s is killed: %s", found.key, REASON)
+                self._parts.table.put(replace(self._parts.table[found.key], killed_for=REASON))
+                send(found.process, signal.SIGKILL)
+        if self.problem != (problem := sentence_on(stopped)):
+            self.problem = problem
+            self._turn()
