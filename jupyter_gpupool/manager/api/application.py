@@ -10,7 +10,18 @@ from fastapi import FastAPI
 from jupyter_gpupool import __version__
 from jupyter_gpupool.protocol.api import API, Problem
 
-from . import agents, claims, environments, events, health, hosts, problems, tokens, using
+from . import (
+    agents,
+    claims,
+    environments,
+    estimates,
+    events,
+    health,
+    hosts,
+    problems,
+    tokens,
+    using,
+)
 from .limits import BodyLimit
 from .parts import Parts
 
@@ -26,7 +37,7 @@ def make_application(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    for room in (claims, using, environments, hosts, events, tokens, agents):
+    for room in (claims, using, estimates, environments, hosts, events, tokens, agents):
         app.include_router(room.router, prefix=API)
     app.include_router(health.router)
     app.add_middleware(BodyLimit)

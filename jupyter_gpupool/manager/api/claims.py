@@ -49,7 +49,7 @@ router = APIRouter(prefix="/claims", tags=["claims"])
 )
 async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
     """Ask for workers. Starts at once if the pool has room, else waits in line."""
-    _check_terms(body)
+    check_terms(body)
     command = RequestClaim(caller=asked.caller, request=body.to_request(), key=asked.once)
     claim_id = await asked.service.execute(partial(request_claim, command=command))
     return answers.one(view(await find(asked.service, claim_id), asked.service), CREATED)
@@ -171,7 +171,7 @@ def start_of(record: ClaimRecord, service: Service) -> Start | None:
     return promised or service.forecasts.of(claim.id)
 
 
-def _check_terms(body: ClaimBody) -> None:
+def check_terms(body: ClaimBody) -> None:
     """Refuse terms that a claim has and this pool cannot keep, rather than forget them.
 
     Raises:

@@ -23,7 +23,7 @@ _FRESH_FOR_S = 3.0
 _REST = 10.0
 """How many times what a forecast took it is kept at least, so that it never fills a processor."""
 _PATIENCE_S = 1.0
-_FREED_WITHIN_S = 60.0
+FREED_WITHIN_S = 60.0
 """How long devices taken for a claim need at most to be proven free, nine times in ten."""
 
 _R = TypeVar("_R")
@@ -138,7 +138,7 @@ def promised_start(books: Books, claim_id: ClaimId, now: datetime) -> Start | No
     notices = (lease.notice for lease in books.noticed())
     due = [n.deadline for n in notices if n is not None and claim_id in n.claimants]
     at = max((now, *due))
-    return Start(at=at, by=datetime.fromtimestamp(at.timestamp() + _FREED_WITHIN_S, UTC))
+    return Start(at=at, by=datetime.fromtimestamp(at.timestamp() + FREED_WITHIN_S, UTC))
 
 
 def start_of(estimate: Estimate, *, is_learned: bool) -> Start | None:

@@ -21,6 +21,7 @@ _ROUTES = {
     ("POST", "/api/v1/claims/{claim_id}/keep_alive"): (404, 403, 401),
     ("GET", "/api/v1/claims/{claim_id}/explanation"): (404, 403, 401),
     ("GET", "/api/v1/claims/{claim_id}/logs"): (404, 403, 401),
+    ("POST", "/api/v1/estimates"): (200, 403, 401),
     ("POST", "/api/v1/kernels/activity"): (204, 403, 401),
     ("GET", "/api/v1/environments"): (200, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
@@ -36,6 +37,7 @@ _ROUTES = {
 _SOCKETS = {"/api/v1/events/stream": Role.USER, "/api/v1/agents/link": Role.AGENT}
 _BODIES = {
     "/api/v1/claims": _BODY,
+    "/api/v1/estimates": _BODY,
     "/api/v1/claims/{claim_id}/scale": _BODY,
     "/api/v1/claims/{claim_id}/release": {},
     "/api/v1/claims/{claim_id}/kernels/{kernel}": _KERNEL,
