@@ -6,7 +6,7 @@ level gives, even workers larger than what their queue has beyond, for else a la
 others from what they are guaranteed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from .pieces import Piece
 from .protected import is_protected
 from .served import Served
 from .service_holders import ServiceHolders
+from .shape import WHOLE
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +25,8 @@ class Asking:
 
     Attributes:
         guaranteed: The queues of the claimant inside whose guarantee it stays.
-        beyond: The queues at the top that hold more than they are guaranteed.
+        beyond: Thousandths of devices that queues at the top hold beyond their guarantees, where
+            it is more than none.
         over: The queue whose limit stands in the way, if any: only from below it helps to take.
     """
 
@@ -32,7 +34,7 @@ class Asking:
     holders: ServiceHolders
     claimant: Served
     guaranteed: frozenset[int]
-    beyond: frozenset[int]
+    beyond: Mapping[int, int]
     over: int | None = None
 
     @property
@@ -83,13 +85,38 @@ def asked_in_turn(asking: Asking, bay: int, lacking: int) -> list[Asked]:
         first = (piece.is_rest, -served.level, gives > lacking, -gives)
         return (*first, -view.since_s, view.id, piece.spots[0])
 
-    may_give = (
-        Asked(served, piece, _devices_in(piece, bay))
-        for served in asking.holders.in_bay[bay].values()
-        if _may_ask(asking, served)
-        for piece in _pieces_in(served.member, bay)
+    may_ask = [s for s in asking.holders.in_bay[bay].values() if _may_ask(asking, s)]
+    if _given_at_most(asking, may_ask, bay) < lacking:
+        return []
+    return sorted(
+        (
+            Asked(served, piece, _devices_in(piece.spots, bay))
+            for served in may_ask
+            for piece in _pieces_in(served.member, bay)
+        ),
+        key=rank,
     )
-    return sorted(may_give, key=rank)
+
+
+def _given_at_most(asking: Asking, may_ask: Sequence[Served], bay: int) -> int:
+    """Devices of a bay that these could give at the very most, by what their queues are guaranteed.
+
+    Where a pool is full of claims inside their guarantees, most hosts are passed over by this.
+    """
+    held, largest = dict[int, int](), dict[int, int]()
+    for served in may_ask:
+        devices, top = _devices_in(served.member.spots, bay), served.top
+        held[top] = held.get(top, 0) + devices
+        largest[top] = max(largest.get(top, 0), devices)
+    mine = asking.claimant.top
+    is_owed = mine in asking.guaranteed
+    return sum(
+        devices
+        if top == mine
+        # What is owed may go a little beyond: the last worker to go may be larger.
+        else min(devices, -(-asking.beyond[top] // WHOLE) + (largest[top] - 1) * is_owed)
+        for top, devices in held.items()
+    )
 
 
 def _may_ask(asking: Asking, served: Served) -> bool:
@@ -158,8 +185,8 @@ def _pieces_in(member: Member, bay: int) -> Iterator[Piece]:
         yield Piece(member, rest, is_rest=True)
 
 
-def _devices_in(piece: Piece, bay: int) -> int:
-    return sum(spot.devices.bit_count() for spot in piece.spots if spot.bay == bay)
+def _devices_in(spots: Iterable[Spot], bay: int) -> int:
+    return sum(spot.devices.bit_count() for spot in spots if spot.bay == bay)
 
 
 def _sides(mine: Sequence[int], theirs: Sequence[int]) -> tuple[int, int]:

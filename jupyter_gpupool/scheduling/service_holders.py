@@ -4,7 +4,7 @@ The bound is what makes a pass fast: while a pool is full of claims that keep wh
 group that waits is passed over after a few additions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .ledger import Ledger
@@ -90,9 +90,14 @@ class ServiceHolders:
         ledger = self._ledger
         return ledger.held[queue][0] + thousandths <= ledger.guarantee[queue][0]
 
-    def beyond_guarantee(self) -> frozenset[int]:
-        """The queues at the top of which others could ask anything."""
-        return frozenset(top for top, counted in self._counted.items() if counted[0])
+    def beyond_guarantee(self) -> Mapping[int, int]:
+        """What the queues at the top hold beyond their guarantees, of those who may give at all."""
+        held, guarantee = self._ledger.held, self._ledger.guarantee
+        return {
+            top: held[top][0] - guarantee[top][0]
+            for top, counted in self._counted.items()
+            if counted[0]
+        }
 
     def changed(self, top: int) -> None:
         """What a queue holds has changed."""

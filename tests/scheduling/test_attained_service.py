@@ -7,6 +7,7 @@ from service_pool import NOW_S, RULES, a_claim, a_host, a_tree, a_view, served, 
 
 from jupyter_gpupool.scheduling.decisions import Constraint, TakeHow
 from jupyter_gpupool.scheduling.ledger import Ledger
+from jupyter_gpupool.scheduling.queues import with_users
 from jupyter_gpupool.scheduling.rounds import plan
 from jupyter_gpupool.scheduling.service_books import ServiceBooks
 
@@ -105,6 +106,14 @@ def test_guaranteed_devices_stay_from_others_surplus():
     guaranteed = a_view(held, more, new, tree=a_tree(vision=4))
     assert plan(guaranteed).changes_nothing
     assert stopped(plan(replace(guaranteed, tree=a_tree(vision=2)))) == ["held"]
+
+
+def test_guarantee_of_a_team_is_for_its_users():
+    """A user of another team takes nothing of it; one of the same team goes by level."""
+    tree = with_users(a_tree(vision=4), [("vision", "ann"), ("vision", "bob"), ("text", "eve")])
+    held = a_claim("held", queue="vision/ann", each=4, on=[WHOLE_HOST], attained_s=OLDER)
+    for queue, gives in (("text/eve", []), ("vision/bob", ["held"])):
+        assert stopped(plan(a_view(held, a_claim("new", queue=queue, each=4), tree=tree))) == gives
 
 
 def test_within_a_queue_levels_decide():
