@@ -29,6 +29,7 @@ _HOMES = {
     "claim": "notebook.claim",
     "claims": "notebook.asking",
     "environments": "notebook.asking",
+    "estimate": "notebook.estimating",
     "explain": "notebook.asking",
     "keep_alive": "notebook.asking",
     "logs": "notebook.asking",

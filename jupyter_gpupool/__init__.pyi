@@ -10,6 +10,7 @@ from .notebook.asking import (
 )
 from .notebook.claim import attach, claim
 from .notebook.cluster import ClaimCluster
+from .notebook.estimating import estimate
 from .notebook.opening import StillWaiting
 from .notebook.reclaiming import Reclaim
 from .pool.errors import (
@@ -40,6 +41,7 @@ __all__ = [
     "claim",
     "claims",
     "environments",
+    "estimate",
     "explain",
     "keep_alive",
     "logs",

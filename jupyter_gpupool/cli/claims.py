@@ -1,7 +1,7 @@
 """`claim`, `claims`, `scale`, `release`: what a user holds."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,15 +18,28 @@ if TYPE_CHECKING:
     from jupyter_gpupool.protocol.api import ClaimView, StatusView
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+_TERMS = (
+    click.argument("gpus", default="2"),
+    click.option("--name", default="", help="What to call the claim."),
+    click.option("--model", default="", help='Part of the model\'s name, such as "H100".'),
+    click.option("--gpu-memory", default="", help='Least memory a device, such as "40GiB".'),
+    click.option("--memory", default="", help='Host memory a worker, such as "16GiB".'),
+    click.option("--nthreads", default=1, show_default=True, help="Threads a worker."),
+    click.option("--time-limit", help='When it ends by itself, such as "2h".'),
+    click.option("--environment", default="", help="Which of the hosts' Python environments."),
+)
+
+
+def claim_terms(command: _F) -> _F:
+    """Give a command what says which devices are meant."""
+    for option in reversed(_TERMS):
+        command = option(command)
+    return command
+
+
 @click.command()
-@click.argument("gpus", default="2")
-@click.option("--name", default="", help="What to call the claim.")
-@click.option("--model", default="", help='Part of the model\'s name, such as "H100".')
-@click.option("--gpu-memory", default="", help='Least memory a device, such as "40GiB".')
-@click.option("--memory", default="", help='Host memory a worker, such as "16GiB".')
-@click.option("--nthreads", default=1, show_default=True, help="Threads a worker.")
-@click.option("--time-limit", help='When it ends by itself, such as "2h".')
-@click.option("--environment", default="", help="Which of the hosts' Python environments.")
+@claim_terms
 @click.option("--timeout", help='Give up if it does not start within this time, such as "10min".')
 @click.option("--detach", is_flag=True, help="Ask for it, leave it to itself and come back.")
 @json_option
@@ -169,6 +182,10 @@ def workers_of(view: "ClaimView") -> str:
 
 def why(view: "ClaimView") -> str:
     """Why it is as it is."""
-    if view.wait is not None:
-        return f"number {view.wait.place} in line: {view.wait.reason}"
-    return view.reason
+    if view.wait is None:
+        return view.reason
+    from jupyter_gpupool.notebook.moments import here_and_now, starts_text  # noqa: PLC0415 - 0.3 s
+
+    starts = starts_text(view.wait, here_and_now())
+    when = f", {starts}" if starts else ""
+    return f"number {view.wait.place} in line{when}: {view.wait.reason}"

@@ -16,6 +16,7 @@ from jupyter_gpupool.pool.errors import BadRequest, PoolError
 from .claims import claim, claims, release, scale
 from .demo import demo
 from .doctor.command import doctor
+from .estimate import estimate
 from .events import events
 from .services import agent, manager
 from .status import devices, hosts, status
@@ -45,6 +46,7 @@ for _command in (
     claims,
     scale,
     release,
+    estimate,
     explain,
     log,
     keep,

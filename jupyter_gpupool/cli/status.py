@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jupyter_gpupool.pool.units import format_bytes, plural
+from jupyter_gpupool.pool.units import format_bytes
 
 from .asking import ask
 from .output import ago, json_option, show_json, show_table, table
@@ -52,13 +52,9 @@ def devices(*, as_json: bool) -> None:
 
 def status_text(view: "StatusView") -> str:
     """The pool in a few lines."""
-    kind = "simulated device" if view.simulated else "device"
-    claims = f"{plural(view.running, 'claim')} running, {view.waiting} waiting"
-    return (
-        f"{plural(view.devices, kind)} on {plural(view.hosts, 'host')}, {view.free} free\n"
-        f"{claims}, {view.my_claims} yours\n"
-        f"You are {view.user} ({view.role}); the manager is version {view.version}."
-    )
+    from jupyter_gpupool.notebook.answers import status_lines  # noqa: PLC0415 - 0.3 s
+
+    return "\n".join(status_lines(view))
 
 
 def hosts_table(views: "Sequence[HostView]") -> "Table":

@@ -28,6 +28,7 @@ from jupyter_gpupool.protocol.api import (
     TokenView,
     Workers,
 )
+from jupyter_gpupool.protocol.estimates import EstimateView
 from jupyter_gpupool.protocol.using import (
     ActivityBody,
     EnvironmentView,
@@ -68,6 +69,10 @@ class PoolClient:
         """Ask for a claim. With the same key a second time: the same claim, nothing new."""
         answer = await self._http.send("POST", "/claims", body=body, key=key)
         return _one(ClaimView, answer)
+
+    async def estimate(self, body: ClaimBody) -> EstimateView:
+        """When this claim would start; nothing is claimed."""
+        return _one(EstimateView, await self._http.send("POST", "/estimates", body=body))
 
     async def claims(
         self, *, owner: str | None = None, ended: bool = False, limit: int | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from jupyter_gpupool.pool.units import parse_duration, plural
 from jupyter_gpupool.protocol.api import ClaimView, StatusView
 from jupyter_gpupool.protocol.bodies import View
+from jupyter_gpupool.protocol.estimates import ComingView
 from jupyter_gpupool.protocol.using import (
     OWN_ENVIRONMENT,
     EnvironmentView,
@@ -22,7 +23,7 @@ from jupyter_gpupool.protocol.using import (
 from . import markup
 from .card import card_html, card_text
 from .listing import Listing
-from .moments import clock, counted, here_and_now, hosts_text, ordinal, shape
+from .moments import clock, counted, here_and_now, hosts_text, ordinal, shape, starts_text
 from .terms import Duration
 
 if TYPE_CHECKING:
@@ -77,13 +78,13 @@ class PoolStatus(StatusView):
     """The pool in one look, and who you are to it."""
 
     def __repr__(self) -> str:
-        return "\n".join(_status_lines(self))
+        return "\n".join(status_lines(self))
 
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
         return markup.block(
-            *(markup.element("div", markup.text(row)) for row in _status_lines(self))
+            *(markup.element("div", markup.text(row)) for row in status_lines(self))
         )
 
 
@@ -104,8 +105,8 @@ class Explanation(ExplanationView):
 
     def _headline(self) -> str:
         place = "" if self.place is None else f", {ordinal(self.place)} in line"
-        starts = self.starts_at
-        about = "" if starts is None else f", about {clock(starts, here_and_now())}"
+        starts = starts_text(self, here_and_now())
+        about = f", {starts}" if starts else ""
         return f"Claim {self.name}: {self.phase}{place}{about}"
 
     def _sentences(self) -> Sequence[str]:
@@ -180,16 +181,28 @@ def _state(view: ClaimView) -> str:
 def _reason(view: ClaimView) -> str:
     if view.warning is not None:
         return f"Goes back {clock(view.warning.deadline, here_and_now())}: {view.warning.reason}"
-    return view.reason if view.wait is None else view.wait.reason
+    if view.wait is None:
+        return view.reason
+    starts = starts_text(view.wait, here_and_now())
+    return f"{starts[:1].upper()}{starts[1:]}: {view.wait.reason}" if starts else view.wait.reason
 
 
-def _status_lines(status: StatusView) -> Sequence[str]:
+def status_lines(status: StatusView) -> Sequence[str]:
+    """The pool in a few lines."""
     kind = "simulated device" if status.simulated else "device"
     claims = f"{plural(status.running, 'claim')} running, {status.waiting} waiting"
     return (
         f"{plural(status.devices, kind)} on {plural(status.hosts, 'host')}, {status.free} free",
         f"{claims}, {status.my_claims} yours",
+        *(_coming(each) for each in status.coming),
         f"You are {status.user} ({status.role}); the manager is version {status.version}.",
+    )
+
+
+def _coming(view: ComingView) -> str:
+    starts = starts_text(view, here_and_now())
+    return f"Claim {view.name}: " + ", ".join(
+        part for part in (f"{ordinal(view.place)} in line", starts) if part
     )
 
 

@@ -4,6 +4,7 @@ Called by `cluster` and `widget`, for terminals, exported and untrusted notebook
 when it was true, for nothing in it changes afterwards.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,7 +14,16 @@ from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.api import ClaimView, LeaseView
 
 from . import markup
-from .moments import clock, counted, hosts_text, ordinal, shape, wanted, workers_text
+from .moments import (
+    clock,
+    counted,
+    hosts_text,
+    ordinal,
+    shape,
+    starts_text,
+    wanted,
+    workers_text,
+)
 
 _UUID_SHOWN = 12
 
@@ -80,13 +90,19 @@ def _headline(view: ClaimView, now: datetime) -> str:
     state = card_state(view)
     word = _word(state).lower()
     if view.phase in WAITING:
-        place = "" if view.wait is None else f", {ordinal(view.wait.place)} in line"
-        return f"{word} for {wanted(view)}{place}"
+        return ", ".join((f"{word} for {wanted(view)}", *_in_line(view, now)))
     if state in _OVER:
         return f"{word} {clock(view.phase_since, now)}"
     if state is CardState.HIBERNATED:
         return f"{word} since {clock(view.phase_since, now)}"
     return word if state is CardState.ENDING else f"{word}, {workers_text(view)}"
+
+
+def _in_line(view: ClaimView, now: datetime) -> Iterator[str]:
+    if view.wait is not None:
+        yield f"{ordinal(view.wait.place)} in line"
+        if starts := starts_text(view.wait, now):
+            yield starts
 
 
 def _at_work(view: ClaimView) -> tuple[LeaseView, ...]:

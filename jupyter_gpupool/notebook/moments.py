@@ -7,14 +7,18 @@ moment it is read at.
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from math import inf
 
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.protocol.api import ClaimView, LeaseView
+from jupyter_gpupool.protocol.estimates import StartView
 
 _COUNT = (LeasePhase.GRANTED, LeasePhase.RUNNING)
 _A_WEEK = timedelta(days=6)
+_STEPS_S = ((600.0, 60), (3600.0, 300), (43_200.0, 900), (inf, 3600))
+"""To how many seconds an estimate is told, by how far ahead it is."""
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
@@ -29,6 +33,26 @@ def clock(moment: datetime, now: datetime) -> str:
     if local.date() == now.date():
         return f"{local:%H:%M}"
     return f"{local:%a %H:%M}" if abs(local - now) < _A_WEEK else f"{local:%Y-%m-%d %H:%M}"
+
+
+def roughly(moment: datetime, now: datetime) -> datetime:
+    """An estimated moment, no finer than it can be known, and later rather than sooner."""
+    ahead_s = max(0.0, (moment - now).total_seconds())
+    step_s = next(step for within, step in _STEPS_S if ahead_s < within)
+    return datetime.fromtimestamp(-(-moment.timestamp() // step_s) * step_s, moment.tzinfo)
+
+
+def starts_text(view: StartView, now: datetime) -> str:
+    """When a claim is thought to start, "" if nobody knows.
+
+    "starts about 14:20 (by 14:50 with nine in ten)", and whether that was learned.
+    """
+    if view.starts_at is None:
+        return ""
+    at, by = roughly(view.starts_at, now), roughly(view.starts_by or view.starts_at, now)
+    notes = [f"by {clock(by, now)} with nine in ten"] if by > at else []
+    notes += ["learned from past claims"] if view.starts_learned else []
+    return f"starts about {clock(at, now)}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 def ordinal(number: int) -> str:

@@ -9,6 +9,8 @@ from jupyter_gpupool.client.background import Say
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.protocol.api import ClaimView
 
+from .moments import here_and_now, starts_text
+
 _SILENT_FOR_S = 2.0
 """A wait shorter than this is not worth a word."""
 _LOOK_EVERY_S = 3.0
@@ -47,4 +49,6 @@ def why(view: ClaimView) -> str:
     if view.wait is None:
         return f"is {view.phase}: {view.reason}"
     place = f"waits, number {view.wait.place} in line for"
-    return f"{place} {plural(max(1, view.workers.min), 'device')}: {view.wait.reason}"
+    starts = starts_text(view.wait, here_and_now())
+    when = f", {starts}" if starts else ""
+    return f"{place} {plural(max(1, view.workers.min), 'device')}{when}: {view.wait.reason}"

@@ -23,7 +23,7 @@ from jupyter_gpupool.pool.request import ClaimRequest, OnIdle, Priority, WorkerB
 from jupyter_gpupool.pool.units import parse_bytes
 
 from .bodies import PRINTABLE, Body, View, Words
-from .estimates import StartView
+from .estimates import ComingView, StartView
 from .using import KernelView, UsedFrom
 
 API = "/api/v1"
@@ -306,6 +306,8 @@ class StatusView(View):
     waiting: int
     running: int
     my_claims: int
+    coming: tuple[ComingView, ...] = ()
+    """The caller's claims that wait and may start, in line; the first few."""
     seq: int
 
 

@@ -6,6 +6,8 @@ estimates of the moment they were asked for.
 
 from datetime import datetime
 
+from jupyter_gpupool.pool.ids import ClaimId
+
 from .bodies import View
 
 
@@ -21,6 +23,14 @@ class StartView(View):
     starts_at: datetime | None = None
     starts_by: datetime | None = None
     starts_learned: bool = False
+
+
+class ComingView(StartView):
+    """A claim of the caller's that waits, in one look at the pool."""
+
+    claim: ClaimId
+    name: str
+    place: int
 
 
 class AlternativeView(View):

@@ -129,6 +129,18 @@ def test_scaling_beyond_the_pool_says_how_much_there_is(ask: Ask, run_here: Run)
     assert run_here("scale", "greedy", "2").stderr == ""
 
 
+def test_estimate_says_when_and_claims_nothing(ask: Ask, run_here: Run) -> None:
+    """Now, later, or never; and what would start instead."""
+    _wait_until_free(ask)
+    assert run_here("estimate", "4").stdout == "4 now\n"
+    holder = ask("claim", "3", "--detach")
+    _wait_for_phase(ask, holder["id"], "running")
+    told = ask("estimate", "2", "--expected", "1h")
+    assert (told["now"], told["alternatives"]) == (False, [{"workers": 1, "model": ""}])
+    assert "99 never, as the pool is" in run_here("estimate", "99").stdout
+    assert [view["id"] for view in ask("claims")] == [holder["id"]]
+
+
 def test_claim_is_explained_and_its_log_shown(ask: Ask, run_here: Run) -> None:
     """Why it is where it is, and what its processes said last."""
     made = ask("claim", "1", "--name", "curious", "--detach")
@@ -261,6 +273,14 @@ def _start(*arguments: str, environment: dict[str, str]) -> "subprocess.Popen[st
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def _wait_until_free(ask: Ask) -> None:
+    """What an earlier test gave back is proven free a moment later."""
+    deadline = time.monotonic() + 60
+    while ask("status")["free"] != 4:
+        assert time.monotonic() < deadline, "devices are still held"
+        time.sleep(0.05)
 
 
 def _wait_for_phase(ask: Ask, claim_id: str, phase: str) -> None:

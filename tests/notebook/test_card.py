@@ -37,6 +37,17 @@ def test_waiting_claim_tells_its_place_and_the_reason(a_view: View) -> None:
     )
 
 
+def test_waiting_claim_tells_when_it_is_thought_to_start(a_view: View) -> None:
+    """No finer than it is known; the late one only if it is another."""
+    starts = {"starts_at": NOW + timedelta(minutes=3), "starts_by": NOW + timedelta(minutes=33)}
+    view = a_view(phase="pending", wait=WaitView(place=2, reason="All are in use.", **starts))
+    assert "in line, starts about 14:19 (by 14:50 with nine in ten)" in card_text(view, NOW)
+    same = WaitView(place=2, reason="", starts_at=NOW, starts_by=NOW, starts_learned=True)
+    assert "starts about 14:16 (learned from past claims)" in card_text(
+        a_view(phase="pending", wait=same), NOW
+    )
+
+
 def test_warning_stands_before_everything_else(
     a_view: View, a_lease: Callable[..., object]
 ) -> None:

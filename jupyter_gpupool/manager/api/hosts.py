@@ -1,15 +1,24 @@
 """Hosts and devices, and the pool in one look."""
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from fastapi import APIRouter, Response
 
+from jupyter_gpupool.manager.auth.caller import Caller
+from jupyter_gpupool.manager.service.records import ClaimRecord
+from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.pool.claim import WAITING
 from jupyter_gpupool.protocol.api import DeviceView, HostView, StatusView
+from jupyter_gpupool.protocol.estimates import ComingView
 
 from . import answers
+from .claims import foresee, start_of
 from .parts import TheService, UserCaller
 from .problems import responses
-from .views import device_views, host_views, status_view
+from .views import device_views, host_views, start_view, status_view
+
+_MOST_COMING = 5
 
 router = APIRouter(tags=["pool"])
 
@@ -17,7 +26,13 @@ router = APIRouter(tags=["pool"])
 @router.get("/status", response_model=StatusView, responses=responses())
 async def status(caller: UserCaller, service: TheService) -> Response:
     """The pool in one look, and who is asking."""
-    return answers.one(status_view(caller, service.books))
+    mine = [r for r in service.books.claims.values() if _waits_of(caller, r)]
+    if mine:
+        await service.waits.refresh()
+        await foresee(mine, service)
+    view = status_view(caller, service.books)
+    coming = sorted(_coming(mine, service), key=lambda each: (each.place, each.claim))
+    return answers.one(view.model_copy(update={"coming": tuple(coming[:_MOST_COMING])}))
 
 
 @router.get("/hosts", response_model=list[HostView], responses=responses())
@@ -31,3 +46,16 @@ async def hosts(caller: UserCaller, service: TheService) -> Response:  # noqa: A
 async def devices(caller: UserCaller, service: TheService) -> Response:
     """All devices; who has them only as far as the caller may know."""
     return answers.many(device_views(caller, service.books))
+
+
+def _waits_of(caller: Caller, record: ClaimRecord) -> bool:
+    return record.claim.owner == caller.user and record.claim.phase in WAITING
+
+
+def _coming(records: Iterable[ClaimRecord], service: Service) -> Iterator[ComingView]:
+    now = service.clock.now()
+    for record in records:
+        claim, wait = record.claim, service.waits.of(record.claim.id)
+        if wait is not None and not wait.never and claim.phase in WAITING:
+            start = start_view(start_of(record, service), now)
+            yield ComingView(claim=claim.id, name=claim.name, place=wait.place, **dict(start))

@@ -3,7 +3,7 @@
 Called by `calling`, which shows what they answer, and by `completion`.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,6 +67,7 @@ def commands(context: click.Context) -> Answer | None:
 @click.option("--time-limit", metavar="TIME", help='When it ends by itself, such as "2h".')
 @click.option("--environment", shell_complete=environments, help="Which Python the workers run in.")
 @click.option("--timeout", metavar="TIME", help='Give up if it has not started by then: "10min".')
+@click.option("--estimate", is_flag=True, help="Only tell when it would start.")
 @_as
 @_holding
 def claim(
@@ -74,11 +75,17 @@ def claim(
     /,
     gpus: tuple[int, int],
     *,
+    estimate: bool,
     timeout: str | None,
     names: tuple[str, ...],
     **terms: str | int | None,
 ) -> Answer:
     """Claim GPUS devices (a number, or "1-4"; 2 if left out): a Dask cluster and its client."""
+    if estimate:
+        from jupyter_gpupool.notebook.estimating import estimate as asked  # noqa: PLC0415 - as below
+
+        said: Any = {name: value for name, value in terms.items() if value not in (None, "")}
+        return Answer(value=asked(gpus, **said))
     from .claiming import claim_and_bind  # noqa: PLC0415 - Dask, 0.5 s
 
     return claim_and_bind(held, gpus, timeout, names, terms)

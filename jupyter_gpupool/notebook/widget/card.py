@@ -70,7 +70,7 @@ class Figure:
     """A captioned value of a claim that waits."""
 
     caption: str
-    value: str
+    value: Text
     note: Text
 
 

@@ -5,18 +5,18 @@ left out, and what was true a while ago says so.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from jupyter_gpupool.notebook.moments import counted
+from jupyter_gpupool.notebook.moments import counted, roughly
 from jupyter_gpupool.pool.claim import Phase, Warning_
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import format_bytes, plural
-from jupyter_gpupool.protocol.api import ClaimView, DeviceView, LeaseView
+from jupyter_gpupool.protocol.api import ClaimView, DeviceView, LeaseView, WaitView
 
 from .card import Act, Button, Card, Confirm, DeviceRow, Figure, Line, Look, Notice, Stepper
 from .text import Text, joined, text
@@ -139,7 +139,19 @@ def _figures(snapshot: Snapshot, words: Words) -> tuple[Figure, ...]:
         return ()
     # A place changes without an event of this claim, so it is true of a time only.
     note = text(words.as_of, clock=snapshot.at)
-    return (Figure(caption=words.in_line, value=words.nth(wait.place), note=note),)
+    place = Figure(caption=words.in_line, value=(words.nth(wait.place),), note=note)
+    return (place, *_start(wait, snapshot.at, words))
+
+
+def _start(wait: WaitView, now: datetime, words: Words) -> Iterator[Figure]:
+    """When it is thought to start, if anybody knows."""
+    if wait.starts_at is None:
+        return
+    at, by = (roughly(moment or now, now) for moment in (wait.starts_at, wait.starts_by))
+    late = text(words.nine_in_ten, clock=by) if by > at else ()
+    learned = (words.learned,) if wait.starts_learned else ()
+    note = joined(late, learned, by=_SEPARATOR)
+    yield Figure(caption=words.start, value=text(words.about, clock=at), note=note)
 
 
 def _lines(view: ClaimView, words: Words) -> tuple[Line, ...]:

@@ -56,6 +56,10 @@ class Words:
     in_line: str
     nth: Callable[[int], str]
     as_of: str
+    start: str
+    about: str
+    nine_in_ten: str
+    learned: str
     missing: str
     more_devices: str
     takes_one: str
@@ -133,6 +137,10 @@ _ENGLISH = Words(
     in_line="In line",
     nth=ordinal,
     as_of="as of {clock}",
+    start="Start",
+    about="about {clock}",
+    nine_in_ten="by {clock} with nine in ten",
+    learned="learned from past claims",
     missing="Waiting for {shape} more",
     more_devices="and {count} more",
     takes_one="Your {shape} goes back at {clock}",
@@ -210,6 +218,10 @@ _CHINESE = Words(
     in_line="排队",
     nth=lambda number: f"第 {number} 位",
     as_of="截至 {clock}",
+    start="预计开始",
+    about="约 {clock}",
+    nine_in_ten="九成把握不晚于 {clock}",
+    learned="由以往申领推知",
     missing="还在等待 {shape}",
     more_devices="另有 {count} 个设备",
     takes_one="你的 {shape} 将于 {clock} 回收",

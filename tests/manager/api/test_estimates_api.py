@@ -92,3 +92,19 @@ async def test_same_key_gets_the_same_answer(site):
         again = await client.post(_URL, json=terms(), headers=key)
         other = await client.post(_URL, json=terms(2), headers=key)
     assert (first.json(), other.status_code) == (again.json(), 422)
+
+
+async def test_claims_that_wait_are_seen_in_one_look_at_the_pool(site):
+    """The caller's own alone, with place and start, as in the claim itself."""
+    agent = await site.host(devices=1)
+    async with await site.client() as client:
+        await held(site, agent, client, expected_s=1200)
+        made = (await client.post("/api/v1/claims", json=terms(name="next"))).json()
+        [coming] = (await client.get("/api/v1/status")).json()["coming"]
+        wait = (await client.get(f"/api/v1/claims/{made['id']}")).json()["wait"]
+        told = (await client.get(f"/api/v1/claims/{made['id']}/explanation")).json()
+    async with await site.client("bob") as other:
+        assert (await other.get("/api/v1/status")).json()["coming"] == []
+    assert (coming["name"], coming["place"]) == ("next", 1)
+    assert coming["starts_at"] == wait["starts_at"] == told["starts_at"] is not None
+    assert "It is thought to start in 20 min" in told["lines"][1]

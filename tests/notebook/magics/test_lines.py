@@ -54,6 +54,12 @@ def test_cell_help_is_printed_and_the_cell_not_run(bare_notebook: "Notebook") ->
     assert "ran" not in bare_notebook.shell.user_ns
 
 
+def test_claim_is_estimated_instead_of_made(notebook: "Notebook") -> None:
+    """And may be taken as a value."""
+    ran = notebook.run("told = %gpupool claim 1 --estimate\nprint(told)")
+    assert (ran.error, ran.out.strip()) == (None, "1 now")
+
+
 def test_alone_it_shows_the_status(notebook: "Notebook") -> None:
     """The same as `%gpupool status`."""
     assert "8 simulated devices" in notebook.run("%gpupool").out

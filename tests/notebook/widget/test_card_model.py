@@ -65,8 +65,18 @@ def test_place_in_line_is_true_of_a_time_only(a_view):
     """It changes without an event, so it never looks live."""
     shown = card(a_view(phase="pending", wait={"place": 2, "reason": "All are in use."}))
     (figure,) = shown.figures
-    assert (figure.value, said(figure.note)) == ("2nd", "as of [clock]")
+    assert (said(figure.value), said(figure.note)) == ("2nd", "as of [clock]")
     assert [said(line.text) for line in shown.lines] == ["All are in use."]
+
+
+def test_thought_start_stands_beside_the_place(a_view):
+    """No finer than it is known, with the late one, and whether it was learned."""
+    starts = {"starts_at": NOW + timedelta(minutes=31), "starts_by": NOW + timedelta(minutes=50)}
+    wait = {"place": 2, "reason": "All are in use.", **starts, "starts_learned": True}
+    _, figure = card(a_view(phase="pending", wait=wait)).figures
+    assert (figure.caption, said(figure.value)) == ("Start", "about [clock]")
+    assert said(figure.note) == "by [clock] with nine in ten · learned from past claims"
+    assert figure.value[1] == Moment(at=NOW + timedelta(minutes=34), form=Form.CLOCK)
 
 
 def test_claim_that_can_never_start_has_no_place_in_line(a_view):

@@ -267,7 +267,7 @@ class CardView {
     const { card } = this;
     const figures = card.figures.map((figure) => h("div", {},
       h("dt", {}, figure.caption),
-      h("dd", {}, figure.value, " ", h("small", {}, words(figure.note, card, this.isOld)))));
+      h("dd", {}, words(figure.value, card, this.isOld), " ", h("small", {}, words(figure.note, card, this.isOld)))));
     const rows = card.devices.map((row) => h("tr", { title: row.title },
       h("td", {}, row.place),
       h("td", { class: "wide gp-clip" }, row.model),

@@ -1,0 +1,27 @@
+"""`estimate`: when a claim would start that is not made."""
+
+import click
+
+from .asking import ask
+from .claims import bounds, claim_terms
+from .output import json_option, show_json
+
+
+@click.command()
+@claim_terms
+@click.option("--queue", default="", help="In which queue.")
+@click.option("--priority", default="", help="Of which priority class.")
+@click.option("--expected", help='How long you expect to use it, such as "40min".')
+@json_option
+def estimate(gpus: str, *, as_json: bool, **terms: str | int | None) -> None:
+    """Tell when a claim of GPUS devices (a number, or "1-4") would start, and claim nothing.
+
+    Also what would start sooner: fewer devices, or those of another model.
+    """
+    from jupyter_gpupool.notebook.estimating import estimate_of  # noqa: PLC0415 - 0.3 s
+
+    from .holding import wish  # noqa: PLC0415 - as above
+
+    body = wish(bounds(gpus), None, terms).body
+    found = ask(lambda client: estimate_of(client, body))
+    show_json(found) if as_json else click.echo(repr(found))
