@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gpupool.manager.service.accounting import charged
+from jupyter_gpupool.manager.service.forgetting import forget_old
 from jupyter_gpupool.manager.service.records import UsageRecord
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.manager.settings import Settings
@@ -93,3 +94,18 @@ def test_budget_counts_the_running_period_alone(steps, period_s):
         )
         held = devices
     assert usage_at(record.spent, now_s, half_life_s=inf) == pytest.approx(expected, abs=1e-3)
+
+
+async def test_usage_that_changes_nobodys_share_is_forgotten(pool):
+    """Long after its user was here last, and no sooner."""
+    agent = await pool.joined("a", 1)
+    claim = await pool.claim(1)
+    await pool.come_up(agent)
+    await pool.release(claim)
+    await pool.wind_down(agent)
+    await pool.service.execute(forget_old)
+    assert set(pool.service.books.usage) == {"default/ann"}
+    pool.time.pass_s(31 * 24 * HOUR_S)
+    await pool.service.execute(forget_old)
+    assert not pool.service.books.usage
+    assert [changes.gone_usage for changes in pool.store.commits][-1] == ("default/ann",)
