@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from .queues import QueueTree
 
 
-_GRANTED = -1
-"""Stands for the place of a worker that was granted, which is the last, among what was taken."""
-
-
 class Turn(Enum):
     """What has happened to a claim in this pass: who was served or moved gives nothing in it."""
 
@@ -127,7 +123,8 @@ class Ledger:
         self.measure()
         self.members: dict[ClaimId, Member] = {}
         self.expected: Counter[WorkerShape] = Counter()
-        self._done: list[tuple[Member, Spot, int]] = []
+        # What was granted to whom, or taken and from which places among its spots.
+        self._done: list[tuple[Member, tuple[Spot, ...], list[int] | None]] = []
         for claim in sorted(view.claims, key=lambda claim: claim.id):
             self.add(claim)
         for member in self.members.values():
@@ -200,9 +197,10 @@ class Ledger:
         Raises:
             ValueError: If one of them is not free.
         """
-        for spot in spots:
+        granted = tuple(spots)
+        for spot in granted:
             self.inventory.take(member.view.worker, spot, member.sharer)
-            self._note(member, spot)
+        self._note(member, granted)
 
     def promise(self, member: Member, spots: Iterable[Spot]) -> None:
         """Let a claim wait for what it was just granted, until it is freed; there is no way back.
@@ -215,25 +213,27 @@ class Ledger:
 
     def put_back(self, member: Member, spots: Iterable[Spot]) -> None:
         """Let a claim hold again what was just taken from it."""
-        for spot in spots:
+        again = tuple(spots)
+        for spot in again:
             self.inventory.hold(member.view.worker, spot, member.sharer)
-            self._note(member, spot)
+        self._note(member, again)
 
-    def _note(self, member: Member, spot: Spot) -> None:
-        member.spots.append(spot)
+    def _note(self, member: Member, granted: tuple[Spot, ...]) -> None:
+        member.spots += granted
         member.recount()
-        self._count(member, 1)
-        self._done.append((member, spot, _GRANTED))
+        self._count(member, len(granted))
+        self._done.append((member, granted, None))
 
     def take(self, member: Member, spots: Iterable[Spot]) -> None:
         """Free these spots of a claim."""
-        for spot in tuple(spots):
+        taken, places = tuple(spots), list[int]()
+        for spot in taken:
             self.inventory.give(member.view.worker, spot)
-            place = member.spots.index(spot)
-            del member.spots[place]
-            member.recount()
-            self._count(member, -1)
-            self._done.append((member, spot, place))
+            places.append(member.spots.index(spot))
+            del member.spots[places[-1]]
+        member.recount()
+        self._count(member, -len(taken))
+        self._done.append((member, taken, places))
 
     def remove(self, member: Member) -> None:
         """Strike a claim out, with all it holds; there is no way back."""
@@ -255,16 +255,18 @@ class Ledger:
     def roll_back(self, mark: int) -> None:
         """Undo every change since a mark."""
         while len(self._done) > mark:
-            member, spot, place = self._done.pop()
-            if place == _GRANTED:
-                self.inventory.give(member.view.worker, spot)
-                member.spots.pop()
+            member, spots, places = self._done.pop()
+            if places is None:
+                for spot in reversed(spots):
+                    self.inventory.give(member.view.worker, spot)
+                del member.spots[len(member.spots) - len(spots) :]
             else:
-                # Where it was: books that live on must not tell searches by the order of workers.
-                self.inventory.hold(member.view.worker, spot, member.sharer)
-                member.spots.insert(place, spot)
+                # Where they were: books that live on must not show what was only tried.
+                for spot, place in zip(reversed(spots), reversed(places), strict=True):
+                    self.inventory.hold(member.view.worker, spot, member.sharer)
+                    member.spots.insert(place, spot)
             member.recount()
-            self._count(member, -1 if place == _GRANTED else 1)
+            self._count(member, -len(spots) if places is None else len(spots))
 
     def _count(self, member: Member, workers: int) -> None:
         books = (self.held, self.firm) if member.view.firm else (self.held,)
