@@ -41,6 +41,10 @@ def room_for(ledger: Ledger, holders: ServiceHolders, claimant: Served) -> Room 
     had, needs = len(member.spots), member.needs
     found = all(_serve_one(asking, taken) for _ in range(needs))
     spots = tuple(member.spots[had:])
+    if found and needs > 1:
+        # Looked for one by one they are anywhere; all room known, they go together if they can.
+        ledger.take(member, spots)
+        spots = place(ledger, member, needs, needs) or spots
     ledger.roll_back(mark)
     return Room(tuple(taken), (), spots) if found else None
 

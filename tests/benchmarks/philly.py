@@ -78,22 +78,33 @@ def static_sizes(jobs: Sequence[Job]) -> dict[str, int]:
 
 
 def alone(jobs: Sequence[Job], team: str, gpus: int) -> Outcome:
-    """Replay one team on its own GPUs, first come, first served, skipping whatever does not fit.
-
-    The split has it as easy as can be: any GPUs will do, on however many hosts.
-    """
-    own = (_arrival(job, WorkerShape(devices=1), job.gpus) for job in jobs if job.team == team)
+    """Replay one team on its own GPUs, first come, first served, skipping whatever does not fit."""
+    own = (_arrival(job, 1) for job in jobs if job.team == team)
     rules = Rules(surplus_order=SurplusOrder.LEAST_ATTAINED_SERVICE, levels=())
     return _replay(own, hosts=gpus // GPUS_PER_HOST, guarantees={team: 0}, rules=rules)
 
 
-def together(jobs: Sequence[Job], hosts: int, guarantees: Mapping[str, int]) -> Outcome:
+def together(
+    jobs: Sequence[Job], hosts: int, guarantees: Mapping[str, int], *, on_one_host: bool = False
+) -> Outcome:
     """Replay all teams on one pool, by least attained service.
 
-    Up to eight GPUs are on one host; larger gangs take as many to a host as divide them.
+    Args:
+        jobs: All of them.
+        hosts: With eight GPUs each.
+        guarantees: In GPUs, by team.
+        on_one_host: Start a job of up to eight GPUs only where they are on one host, and a larger
+            one on as few hosts as can be; else that is preferred, and any GPUs will do.
     """
     rules = Rules(surplus_order=SurplusOrder.LEAST_ATTAINED_SERVICE)
-    return _replay(map(_gang, jobs), hosts=hosts, guarantees=guarantees, rules=rules)
+    arrivals = (_arrival(job, _on_a_host(job.gpus) if on_one_host else 1) for job in jobs)
+    return _replay(arrivals, hosts=hosts, guarantees=guarantees, rules=rules)
+
+
+def _on_a_host(gpus: int) -> int:
+    if gpus <= GPUS_PER_HOST:
+        return gpus
+    return next(each for each in range(GPUS_PER_HOST, 0, -1) if gpus % each == 0)
 
 
 def in_proportion(sizes: Mapping[str, int], gpus: int) -> dict[str, int]:
@@ -109,22 +120,16 @@ def _replay(
     return replay(arrivals, books, hibernate_cost_s=rules.hibernate_cost_s)
 
 
-def _gang(job: Job) -> Arrival:
-    each = next(size for size in (8, 4, 2, 1) if job.gpus % size == 0 or job.gpus < GPUS_PER_HOST)
-    if job.gpus < GPUS_PER_HOST:
-        each = job.gpus
-    return _arrival(job, WorkerShape(devices=each), job.gpus // each)
-
-
-def _arrival(job: Job, worker: WorkerShape, workers: int) -> Arrival:
+def _arrival(job: Job, each: int) -> Arrival:
+    """A job as a gang of workers that have `each` GPUs."""
     claim = ClaimView(
         id=ClaimId(f"{job.number:06}"),
         owner=UserName(job.team),
         queue=job.team,
         since_s=job.asked_s,
-        minimum=workers,
-        maximum=workers,
-        worker=worker,
+        minimum=job.gpus // each,
+        maximum=job.gpus // each,
+        worker=WorkerShape(devices=each),
     )
     return Arrival(claim=claim, duration_s=job.duration_s)
 

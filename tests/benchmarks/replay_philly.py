@@ -1,17 +1,20 @@
 """One shared pool against a split by team, on the Philly trace and by the scheduling proper.
 
-    python tests/benchmarks/replay_philly.py [--json]
+    python tests/benchmarks/replay_philly.py [--json] [--one-host]
 
 The split: each team alone on GPUs of its own, 1,128 in all. The pool: 0.6 and 0.5 times as many, in
 hosts of 8, least attained service, 60 s for every hibernate-and-resume; guarantees in proportion to
-the split, or none. Virtual time, one process for each replay.
+the split, or none. A job is a gang of workers with one GPU each, on as few hosts as there is room;
+with `--one-host` up to eight GPUs start on one host or not at all, and what that costs is seen.
+Virtual time, one process for each replay.
 """
 
+import argparse
 import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import Pool
 
@@ -30,6 +33,7 @@ class Setting:
     name: str
     hosts: int = 0
     guaranteed: bool = False
+    on_one_host: bool = False
 
 
 STATIC = Setting(name="split by team")
@@ -61,11 +65,12 @@ class Replay:
 
 
 def main() -> None:
-    chosen = options(__doc__ or "")
+    chosen = options(__doc__ or "", more=_options)
     if not philly.is_there():
         note("Left out: the Philly trace is not there (../shared/data/traces/philly).")
         return
-    settings = (STATIC, *POOLS.values())
+    pooled = (replace(pool, on_one_host=chosen.one_host) for pool in POOLS.values())
+    settings = (STATIC, *pooled)
     with Pool(min(len(settings), os.cpu_count() or 1), _quiet) as processes:
         static, *pools = processes.map(measure, settings, chunksize=1)
     _print_settings(static, pools)
@@ -73,17 +78,21 @@ def main() -> None:
     finish(_figures(static, dict(zip(POOLS, pools, strict=True))), as_json=chosen.json)
 
 
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--one-host", action="store_true", help="up to 8 GPUs on one host only")
+
+
 def measure(setting: Setting) -> Replay:
     """Replay the trace in one setting."""
     jobs = _jobs()
     sizes = philly.static_sizes(jobs)
     started_s = time.process_time()
-    if setting is STATIC or not setting.hosts:
+    if not setting.hosts:
         outcome = _joined([philly.alone(jobs, team, gpus) for team, gpus in sizes.items()])
     else:
         gpus = setting.hosts * philly.GPUS_PER_HOST
         guarantees = philly.in_proportion(sizes, gpus if setting.guaranteed else 0)
-        outcome = philly.together(jobs, setting.hosts, guarantees)
+        outcome = philly.together(jobs, setting.hosts, guarantees, on_one_host=setting.on_one_host)
     took_s = time.process_time() - started_s
     if outcome.unfinished:
         raise RuntimeError(f"{len(outcome.unfinished)} claims never ended: {setting.name}")
