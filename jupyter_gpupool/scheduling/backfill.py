@@ -45,9 +45,10 @@ def is_blocked(ledger: Ledger, member: Member) -> bool:
 
 
 def _in_turn(ledger: Ledger, blocked: Sequence[Member]) -> list[Member]:
-    """The better right first, then the oldest; no claim before one of its queue that outranks it.
+    """The better right first, then the oldest; within a queue the higher rank, then the oldest.
 
-    Such a one stands in its place: what is given to the lower would be taken again for the higher.
+    Who is first there stands for all behind it: what is given to the lower would be taken again for
+    the higher, and small claims, that fit in what is left of a share, would keep a gang out.
     """
     best: dict[int, dict[int, tuple[Standing, float]]] = {}
     for member in blocked:
@@ -56,7 +57,7 @@ def _in_turn(ledger: Ledger, blocked: Sequence[Member]) -> list[Member]:
 
     def turn(member: Member) -> tuple[tuple[Standing, float], int, float, str]:
         view = member.view
-        lower = [b for rank, b in best[member.leaf].items() if rank < view.priority]
+        lower = [b for rank, b in best[member.leaf].items() if rank <= view.priority]
         place_in_turn = min([_claims_to(ledger, member), *lower])
         return place_in_turn, -view.priority, view.since_s, view.id
 

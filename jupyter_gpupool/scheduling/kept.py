@@ -240,11 +240,15 @@ def _is_its_own(member: Member, reservation: Reservation) -> bool:
 
 
 def _is_outranked(member: Member, reservation: Reservation) -> bool:
-    """Whether what a claim got would be taken again for the holder, of its own queue, by rank."""
+    """Whether the holder is of the claim's own queue and of no lower rank: it was there first.
+
+    What is left of a queue's share is enough for small claims and not for a gang: they would pass
+    it by for ever.
+    """
     holder = reservation.holder
     if holder is None or holder.leaf != member.leaf:
         return False
-    return holder.view.priority > member.view.priority
+    return holder.view.priority >= member.view.priority
 
 
 def _ends_before(ledger: Ledger, member: Member, reservation: Reservation) -> bool:
