@@ -29,6 +29,7 @@ from jupyter_gpupool.protocol.api import (
     Workers,
 )
 from jupyter_gpupool.protocol.estimates import EstimateView
+from jupyter_gpupool.protocol.reserving import ReservationView, ReserveBody
 from jupyter_gpupool.protocol.using import (
     ActivityBody,
     EnvironmentView,
@@ -199,6 +200,18 @@ class PoolClient:
         """What happened, oldest first."""
         params = {"after": after, "claim": claim, "limit": limit}
         return _several(EventView, await self._http.send("GET", "/events", params=params))
+
+    async def reserve(self, body: ReserveBody) -> ReservationView:
+        """Book devices for a queue."""
+        return _one(ReservationView, await self._http.send("POST", "/reservations", body=body))
+
+    async def reservations(self) -> Sequence[ReservationView]:
+        """What is booked and not over."""
+        return _several(ReservationView, await self._http.send("GET", "/reservations"))
+
+    async def cancel_reservation(self, reservation_id: str) -> None:
+        """Give a reservation up."""
+        await self._http.send("DELETE", f"/reservations/{_quoted(reservation_id)}")
 
     async def make_token(self, body: TokenBody) -> NewTokenView:
         """A new token; its secret is in the answer and nowhere else."""

@@ -30,6 +30,8 @@ class EventKind(StrEnum):
     DEVICE_QUARANTINED = "device.quarantined"
     DEVICE_CLEARED = "device.cleared"
     POLICY_APPLIED = "policy.applied"
+    RESERVATION_MADE = "reservation.made"
+    RESERVATION_CANCELLED = "reservation.cancelled"
     TOKEN_MADE = "token.made"  # noqa: S105 - the name of an event
     """Somebody else has made a token that acts as this user."""
     TOKEN_REVOKED = "token.revoked"  # noqa: S105 - as above

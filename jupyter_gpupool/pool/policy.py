@@ -67,6 +67,7 @@ class QueueTerms:
         own_min_runtime_s: The same when a claim of this very queue wants them.
         users: Who may claim here, by name; `EVERYBODY` is whoever there is.
         groups: Whose members may.
+        leads: Who may reserve devices for it and for the queues below.
     """
 
     name: str
@@ -81,6 +82,7 @@ class QueueTerms:
     per_user: UserTerms = field(default_factory=UserTerms)
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,11 @@ class Policy:
             [q.name for q in self.queues if EVERYBODY in q.users],
         )
         return tuple(dict.fromkeys(name for way in ways for name in way))
+
+    def leads_any(self, user: UserName, queues: Iterable[str]) -> bool:
+        """Whether a user is a lead of any of these queues."""
+        named = set(queues)
+        return any(user in queue.leads for queue in self.queues if queue.name in named)
 
     def queue_for(self, user: UserName, wanted: str) -> str:
         """The queue of a new claim; the user's first one if none is wanted.

@@ -82,6 +82,7 @@ class QueueEntry(Body):
     per_user: PerUser = Field(default_factory=PerUser)
     users: _Names = ()
     groups: _Names = ()
+    leads: _Names = ()
 
     def to_terms(self, name: str) -> QueueTerms:
         """The pool's own terms."""
@@ -99,6 +100,7 @@ class QueueEntry(Body):
             per_user=self.per_user.to_terms(f"{key}.per_user"),
             users=self.users,
             groups=self.groups,
+            leads=self.leads,
         )
 
 

@@ -109,9 +109,9 @@ def _check_terms(tree: QueueTree, booked: Sequence[Booking], new: Booking, now_s
     if new.devices < 1:
         raise BadRequest(f"{new.devices} devices cannot be reserved.", field="devices")
     if not new.from_s < new.until_s:
-        raise BadRequest("The reservation ends before it begins.", field="until")
+        raise BadRequest("The reservation ends before it begins.", field="ends")
     if new.until_s <= now_s:
-        raise BadRequest("The reservation is over already.", field="until")
+        raise BadRequest("The reservation is over already.", field="ends")
 
 
 def _guaranteed(tree: QueueTree, capacity: Amount) -> int:

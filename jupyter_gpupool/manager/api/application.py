@@ -19,6 +19,7 @@ from . import (
     health,
     hosts,
     problems,
+    reservations,
     tokens,
     using,
 )
@@ -37,7 +38,17 @@ def make_application(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    for room in (claims, using, estimates, environments, hosts, events, tokens, agents):
+    for room in (
+        claims,
+        using,
+        estimates,
+        reservations,
+        environments,
+        hosts,
+        events,
+        tokens,
+        agents,
+    ):
         app.include_router(room.router, prefix=API)
     app.include_router(health.router)
     app.add_middleware(BodyLimit)

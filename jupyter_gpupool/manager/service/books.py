@@ -17,6 +17,7 @@ from .records import ClaimRecord, HostToken, OnceRecord, UsageRecord, UserRecord
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
     from jupyter_gpupool.pool.host import Host
+    from jupyter_gpupool.pool.reservation import Reservation
     from jupyter_gpupool.protocol.link import HostReport
 
 _ENDED_KEPT = 500
@@ -31,6 +32,7 @@ class Books:
     Attributes:
         reports: The last report of each host that is connected or silent; never stored.
         failures: Monotonic times at which workers of a claim were given up; never stored.
+        reservations: Devices booked for queues, those that are over until the next is made.
         usage: What each user has used, by their leaf in the tree of queues.
         live: How many claims of each user have not ended.
         seq: The last event's position.
@@ -49,6 +51,7 @@ class Books:
         self.once: dict[OnceKey, OnceRecord] = {}
         self.failures: dict[ClaimId, tuple[float, ...]] = {}
         self.usage: dict[str, UsageRecord] = {}
+        self.reservations: dict[str, Reservation] = {}
         self.policy = PolicyInForce()
         self.live: Counter[UserName] = Counter()
         self.seq = 0

@@ -23,6 +23,7 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
     new_users, users = _split(unit.users, books.users)
     new_once, once = _split(unit.once, books.once)
     new_usage, usage = _split(unit.usage, books.usage)
+    new_reservations, _ = _split(unit.reservations, books.reservations)
     ended = tuple(lease for lease in unit.ended_leases.values() if lease.id in books.leases)
     return Changes(
         new_claims=new_claims,
@@ -45,6 +46,8 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
         new_usage=new_usage,
         usage=usage,
         gone_usage=_gone(unit.usage, books.usage),
+        new_reservations=new_reservations,
+        gone_reservations=_gone(unit.reservations, books.reservations),
         new_policies=tuple(unit.new_policies),
         events=tuple(unit.events),
     )

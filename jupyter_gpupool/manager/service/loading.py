@@ -28,6 +28,7 @@ def load(everything: Everything, books: Books, hub: Hub, now_s: float) -> None:
     books.index_tokens(everything.tokens, [])
     books.live.update(record.claim.owner for record in everything.claims)
     books.usage.update((record.leaf, record) for record in everything.usage)
+    books.reservations.update((made.id, made) for made in everything.reservations)
     if everything.policy is not None:
         books.policy = in_force(everything.policy.source, everything.policy.revision)
     books.usage.update((record.leaf, record) for record in list(held_anew(books, now_s)))

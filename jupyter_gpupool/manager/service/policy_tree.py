@@ -40,6 +40,11 @@ def check_against(tree: QueueTree, hosts: Iterable[Host]) -> None:
         check_guarantees(tree, _capacity(tree.kinds, here))
 
 
+def capacity_of(tree: QueueTree, hosts: Iterable[Host]) -> Amount:
+    """What the hosts that are there have, in the kinds of a tree."""
+    return _capacity(tree.kinds, [host for host in hosts if host.phase is not HostPhase.LOST])
+
+
 def _kinds(policy: Policy) -> Kinds:
     """The resources to divide: devices of single models only where a queue speaks of them."""
     said = [each for terms in policy.queues for each in (terms.guarantee, terms.limit)]

@@ -32,6 +32,7 @@ from .records import (
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
     from jupyter_gpupool.pool.host import Host
+    from jupyter_gpupool.pool.reservation import Reservation
     from jupyter_gpupool.protocol.link import HostReport
 
     from .in_force import PolicyInForce
@@ -76,6 +77,7 @@ class UnitOfWork:
         self.once: Layer[OnceKey, OnceRecord] = Layer(below.once)
         self.failures: Layer[ClaimId, tuple[float, ...]] = Layer(below.failures)
         self.usage: Layer[str, UsageRecord] = Layer(below.usage)
+        self.reservations: Layer[str, Reservation] = Layer(below.reservations)
         self.policy: PolicyInForce = below.policy
         self.new_policies: list[PolicyRevision] = []
         self.ended_leases: dict[LeaseId, Lease] = {}
@@ -210,7 +212,8 @@ class UnitOfWork:
     def _layers(self) -> tuple[Layer[Any, Any], ...]:
         of_hosts = (self.hosts, self.host_tokens, self.reports)
         of_users = (self.tokens, self.users, self.once)
-        return (self.claims, self.leases, *of_hosts, *of_users, self.failures, self.usage)
+        of_queues = (self.usage, self.reservations)
+        return (self.claims, self.leases, *of_hosts, *of_users, self.failures, *of_queues)
 
     def _index(self, books: Books, gone: list[Lease], void: "list[TokenRecord]") -> None:
         kept = [lease for lease in self.leases.changed.values() if lease is not None]

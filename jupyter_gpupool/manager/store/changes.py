@@ -18,6 +18,7 @@ from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import HostId, UserName
 from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.pool.reservation import Reservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class Changes:
     new_usage: tuple[UsageRecord, ...] = ()
     usage: tuple[UsageRecord, ...] = ()
     gone_usage: tuple[str, ...] = ()
+    new_reservations: tuple[Reservation, ...] = ()
+    gone_reservations: tuple[str, ...] = ()
     new_policies: tuple[PolicyRevision, ...] = ()
     events: tuple[Event, ...] = ()
 

@@ -18,6 +18,7 @@ from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.pool.reservation import Reservation
 
 from . import rows
 from .sealing import Seal
@@ -30,6 +31,7 @@ from .tables import (
     META,
     ONCE,
     POLICIES,
+    RESERVATIONS,
     TOKENS,
     USAGE,
     USERS,
@@ -58,6 +60,7 @@ class Everything:
     events: tuple[Event, ...]
     boot: int
     usage: tuple[UsageRecord, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
     policy: PolicyRevision | None = None
 
 
@@ -78,6 +81,7 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
         users=tuple(map(rows.read_user, fetch(select(USERS)).mappings())),
         once=tuple(map(rows.read_once, fetch(select(ONCE)).mappings())),
         usage=tuple(map(rows.read_usage, fetch(select(USAGE)).mappings())),
+        reservations=tuple(map(rows.read_reservation, fetch(select(RESERVATIONS)).mappings())),
         policy=None if policy is None else rows.read_policy(policy),
         events=tuple(map(rows.read_event, fetch(last).mappings()))[::-1],
         boot=_count_boot(connection),

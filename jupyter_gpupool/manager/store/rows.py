@@ -27,6 +27,7 @@ from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.pool.reservation import Reservation
 from jupyter_gpupool.protocol.api import Role
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
@@ -43,6 +44,7 @@ _EVENT = TypeAdapter(Event)
 _HOSTS = TypeAdapter(frozenset[HostId])
 _WORKERS = TypeAdapter(tuple[HeldWorker, ...])
 _USAGE = TypeAdapter(UsageRecord)
+_RESERVATION = TypeAdapter(Reservation)
 
 
 def claim_row(record: ClaimRecord, seal: Seal) -> Row:
@@ -209,6 +211,16 @@ def usage_row(record: UsageRecord) -> Row:
 def read_usage(row: Row) -> UsageRecord:
     """It again."""
     return _USAGE.validate_json(row["body"])
+
+
+def reservation_row(made: Reservation) -> Row:
+    """A reservation."""
+    return {"id": made.id, "body": _RESERVATION.dump_json(made).decode()}
+
+
+def read_reservation(row: Row) -> Reservation:
+    """The reservation again."""
+    return _RESERVATION.validate_json(row["body"])
 
 
 def _sealed(secrets: ClaimSecrets | None, seal: Seal) -> str | None:

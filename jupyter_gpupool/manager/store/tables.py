@@ -139,3 +139,10 @@ USAGE = Table(
     Column("leaf", String(410), primary_key=True),
     Column("body", Text, nullable=False),
 )
+
+RESERVATIONS = Table(
+    "reservations",
+    METADATA,
+    Column("id", String(40), primary_key=True),
+    Column("body", Text, nullable=False),
+)

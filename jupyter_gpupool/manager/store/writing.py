@@ -16,6 +16,7 @@ from .tables import (
     LEASES,
     ONCE,
     POLICIES,
+    RESERVATIONS,
     TOKENS,
     USAGE,
     USERS,
@@ -44,6 +45,8 @@ def write(connection: Connection, changes: Changes, seal: Seal) -> None:
     _insert(connection, USAGE, map(rows.usage_row, changes.new_usage))
     _update(connection, USAGE, map(rows.usage_row, changes.usage))
     _delete(connection, USAGE.c.leaf, changes.gone_usage)
+    _insert(connection, RESERVATIONS, map(rows.reservation_row, changes.new_reservations))
+    _delete(connection, RESERVATIONS.c.id, changes.gone_reservations)
     _insert(connection, POLICIES, map(rows.policy_row, changes.new_policies))
     _insert(connection, EVENTS, map(rows.event_row, changes.events))
 

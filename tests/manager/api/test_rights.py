@@ -9,6 +9,12 @@ from jupyter_gpupool.protocol.api import Role
 # For each route: what a stranger, an agent and somebody without a token get.
 _BODY = {"workers": {"min": 1, "max": 1}}
 _KERNEL = {"host": "h", "boot_id": "b", "pid": 1, "started": 1}
+_WINDOW = {
+    "queue": "default",
+    "devices": 1,
+    "begins": "2100-01-05T10:00:00+01:00",
+    "ends": "2100-01-05T12:00:00+01:00",
+}
 _ROUTES = {
     ("POST", "/api/v1/claims"): (201, 403, 401),
     ("GET", "/api/v1/claims"): (200, 403, 401),
@@ -24,6 +30,9 @@ _ROUTES = {
     ("POST", "/api/v1/estimates"): (200, 403, 401),
     ("POST", "/api/v1/kernels/activity"): (204, 403, 401),
     ("GET", "/api/v1/environments"): (200, 403, 401),
+    ("POST", "/api/v1/reservations"): (403, 403, 401),
+    ("GET", "/api/v1/reservations"): (200, 403, 401),
+    ("DELETE", "/api/v1/reservations/{reservation_id}"): (403, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
     ("GET", "/api/v1/hosts"): (200, 403, 401),
     ("GET", "/api/v1/devices"): (200, 403, 401),
@@ -44,6 +53,7 @@ _BODIES = {
     "/api/v1/claims/{claim_id}/keep_alive": {"for_s": 60},
     "/api/v1/kernels/activity": {"kernels": [{"kernel": "k", "state": "dead"}]},
     "/api/v1/tokens": {},
+    "/api/v1/reservations": _WINDOW,
 }
 
 
@@ -130,7 +140,14 @@ async def _filled_in(site, path: str) -> str:
         claim = (await ann.post("/api/v1/claims", json=_BODY)).json()["id"]
         token = (await ann.get("/api/v1/tokens")).json()[0]["id"]
         await ann.put(f"/api/v1/claims/{claim}/kernels/k", json=_KERNEL)
-    return path.format(claim_id=claim, token_id=token, kernel="k")
+    booked = await _booked(site) if "reservation_id" in path else ""
+    return path.format(claim_id=claim, token_id=token, kernel="k", reservation_id=booked)
+
+
+async def _booked(site) -> str:
+    await site.host()
+    async with await site.client("root", Role.ADMIN) as root:
+        return (await root.post("/api/v1/reservations", json=_WINDOW)).json()["id"]
 
 
 def _paths(routes):
