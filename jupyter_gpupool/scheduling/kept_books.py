@@ -16,12 +16,14 @@ from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import SurplusOrder
 
 from .amounts import Amount
+from .backfill import keep_for_blocked
 from .decisions import Decisions
 from .fitting import Sieve, Sifted
 from .granting import serve
 from .inventory import Spot
 from .kept import Kept
 from .ledger import Ledger, Member, Turn
+from .overrunning import searches_beside
 from .pool_view import ClaimView, PoolView
 from .seeking import Seeking
 from .shape import HostShape
@@ -139,8 +141,10 @@ class KeptBooks:
         ledger.inventory.expect(workload_of(ledger.expected.items()))
         keep_promises(ledger, [self._promised[one] for one in sorted(self._promised)], made)
         self._enter(made.touched)
-        self._grant(made)
-        self._look_for_room(made, stirred)
+        kept = keep_for_blocked(ledger, self._waiters.all())
+        self._grant(made, kept)
+        self._look_for_room(made, kept, stirred)
+        kept.close()
         self._end_pass(made)
         is_unfinished = self._holders.unfinished or not self._seeking.is_done
         return replace(made.decisions(ledger), unfinished=is_unfinished)
@@ -167,14 +171,18 @@ class KeptBooks:
     def _request(self, leaf: int) -> Amount:
         return self.ledger.request(self._asked[leaf].values())
 
-    def _grant(self, made: Made) -> None:
+    def _grant(self, made: Made, kept: Kept) -> None:
         """Serve whoever can be: anybody if something was given back, else those who are new."""
         ledger, sieve, new = self.ledger, self._sieve, self._new(made)
-        if self._is_looser:
+        if kept.reservations:
+            # What is kept is open to some and not to others, and to others still in the next pass.
+            sieve = self._sieve = Sieve()
+            sifted = Sifted(list(self._waiters.all()), [])
+        elif self._is_looser:
             sifted = Sifted(self._waiters.fitting(ledger, sieve, self._freed, new), [])
         else:
             sifted = sieve.sift(ledger, new)
-        granting = serve(ledger, sifted, Kept(ledger), sieve, self._known)
+        granting = serve(ledger, sifted, kept, sieve, self._known)
         made.grants += granting.grants
         made.touched += granting.served
         self._enter(granting.served)
@@ -183,19 +191,25 @@ class KeptBooks:
         new = {**self._arrived, **{member.view.id: member for member in made.touched}}
         return [member for member in new.values() if member.needs and not member.promised]
 
-    def _look_for_room(self, made: Made, stirred: Iterable[int]) -> None:
+    def _look_for_room(self, made: Made, kept: Kept, stirred: Iterable[int]) -> None:
         is_changed = self._is_changed or bool(made.touched)
         if is_changed:
             self._seeking.restart(stirred)
         holders = self._holders
         holders.begin(self.ledger.rules.most_searches, anew=is_changed)
         seekers = self._seeking.choose(holders, self._waiters, self._searches)
+        if kept.reservations:
+            seekers = list(self._waiters.all())
         self._is_looser, self._is_changed, self._freed = False, False, 0
         before = len(made.touched)
-        for search in SEARCHES:
+        for search in searches_beside(kept, SEARCHES):
             if not holders.unfinished:
                 make_room_for_each(holders, seekers, search, made)
         self._enter(made.touched[before:])
+        if kept.reservations:
+            self._sieve = Sieve()
+            self._loosen_all()
+            self._is_changed = True
 
     def _end_pass(self, made: Made) -> None:
         for pieces in made.given.values():
@@ -211,7 +225,7 @@ class KeptBooks:
                 # The youngest is asked first: the order of its queue is another now.
                 self._holders.changed(member)
         self._leaves = dict.fromkeys(member.leaf for member in made.touched)
-        self._is_changed = bool(made.touched)
+        self._is_changed |= bool(made.touched)
         self._arrived.clear()
         self.ledger.settle()
 

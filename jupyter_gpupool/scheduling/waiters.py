@@ -91,6 +91,10 @@ class Waiters:
                     )
         return [member for member in found if stops(ledger, member, member.needs) is None]
 
+    def all(self) -> Iterator[Member]:
+        """Everybody who waits, leaf by leaf."""
+        return (member for waiting in self._by_leaf.values() for _, member in waiting)
+
     def leaves(self) -> Iterable[int]:
         """The leaves in which anybody waits."""
         return self._by_leaf
