@@ -1,8 +1,8 @@
 """How fast Slurm decides, on emulated nodes: a controller of its own, in a folder of its own.
 
 Used by `scheduling_pass.py`. There is no slurmd: nodes are declared, put down and set idle, and
-jobs are allocations alone (`salloc --no-shell`), which need no node to answer. What is timed is what
-a user waits for, from `salloc` to its grant, and what the controller says that it took of it. All
+jobs are allocations alone (`salloc --no-shell`), which need no node to answer. Timed are what a
+user waits for, from `salloc` to its grant, and what the controller says that it took of it. All
 that is started here is ended here.
 """
 
