@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+import pytest_asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
 from jupyter_gpupool.server.kernels import KernelWatch, Seen
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
 _WITHIN_S = 60
 
 
@@ -37,9 +39,8 @@ class Watched:
         return self.seen
 
 
-@pytest.fixture
-async def kernel() -> AsyncIterator[Watched]:
-    """A kernel that has come up."""
+@asynccontextmanager
+async def _a_kernel() -> AsyncIterator[Watched]:
     told = asyncio.Event()
     manager = AsyncMappingKernelManager()
     watched = Watched(manager, KernelWatch(manager, told.set), told)
@@ -51,6 +52,27 @@ async def kernel() -> AsyncIterator[Watched]:
     yield watched
     watched.client.stop_channels()
     await manager.shutdown_all(now=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared() -> AsyncIterator[Watched]:
+    """A kernel that has come up, for all tests that leave it as it was."""
+    async with _a_kernel() as watched:
+        yield watched
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def kernel(shared: Watched) -> Watched:
+    """That kernel, quiet."""
+    await shared.until(lambda seen: not seen.work.is_busy)
+    return shared
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_kernel() -> AsyncIterator[Watched]:
+    """A kernel of the test's own, to be ended."""
+    async with _a_kernel() as watched:
+        yield watched
 
 
 Ask = Callable[[AsyncKernelClient], Awaitable[object]]
@@ -91,21 +113,21 @@ async def test_what_lab_asks_by_itself_is_no_activity(kernel: Watched, ask: Ask)
     assert kernel.seen.work.quiet_since == before.quiet_since
 
 
-async def test_a_restart_is_not_death(kernel: Watched) -> None:
+async def test_a_restart_is_not_death(own_kernel: Watched) -> None:
     """The kernel comes back under its id; what it did is over."""
-    kernel.client.execute("import time; time.sleep(600)")
-    await kernel.until(lambda seen: seen.work.is_busy)
-    await kernel.manager.restart_kernel(kernel.id, now=True)
-    after = await kernel.until(lambda seen: not seen.work.is_busy)
+    own_kernel.client.execute("import time; time.sleep(600)")
+    await own_kernel.until(lambda seen: seen.work.is_busy)
+    await own_kernel.manager.restart_kernel(own_kernel.id, now=True)
+    after = await own_kernel.until(lambda seen: not seen.work.is_busy)
     assert not after.is_dead
 
 
-async def test_a_kernel_that_is_shut_down_is_dead(kernel: Watched) -> None:
+async def test_a_kernel_that_is_shut_down_is_dead(own_kernel: Watched) -> None:
     """And forgotten once that was told."""
-    await kernel.manager.shutdown_kernel(kernel.id, now=True)
-    assert (await kernel.until(lambda seen: seen.is_dead)).is_dead
-    kernel.watch.forget(kernel.id)
-    assert not kernel.watch.seen
+    await own_kernel.manager.shutdown_kernel(own_kernel.id, now=True)
+    assert (await own_kernel.until(lambda seen: seen.is_dead)).is_dead
+    own_kernel.watch.forget(own_kernel.id)
+    assert not own_kernel.watch.seen
 
 
 async def test_a_living_kernel_is_not_forgotten(kernel: Watched) -> None:
