@@ -20,9 +20,15 @@ MOST_RESERVATIONS = 16
 """How many hold one at once; whoever waits longest holds one before whoever waits less long."""
 
 
-def keep_for_blocked(ledger: Ledger, waiting: Iterable[Member]) -> Kept:
-    """Reserve, for each claim blocked for longer than the rules allow, the earliest gap it fits."""
-    kept = Kept(ledger)
+def keep_for_blocked(ledger: Ledger, waiting: Iterable[Member], kept: Kept | None = None) -> Kept:
+    """Reserve, for each claim blocked for longer than the rules allow, the earliest gap it fits.
+
+    Args:
+        ledger: The books.
+        waiting: Who lacks something.
+        kept: What is kept for bookings already, to which these are added.
+    """
+    kept = kept or Kept(ledger)
     blocked = [member for member in waiting if is_blocked(ledger, member)]
     if not blocked:
         return kept

@@ -3,81 +3,113 @@
 Asked in each pass before grants: what is free is kept from whoever would still hold it then, and
 where that is too little, claims beyond their queues' guarantees get notice, which a later pass
 repeats as long as it holds. Claims that end in time are let end; elastic ones shrink; only then
-is anybody hibernated.
+is anybody hibernated. While the window is open, what its queue does not hold yet stays kept for it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jupyter_gpupool.pool.ids import ClaimId
 
 from .bits import bits, first
-from .decisions import TakeHow
+from .decisions import Notice, TakeHow
 from .inventory import Spot
 from .kept import Kept
 from .ledger import Ledger, Member
 from .outlook import Keeping
 from .remaining import must_end_s
 from .reservations import LEAD_S, Booking
-from .shape import WHOLE, HeldWorker, WorkerShape
+from .shape import WHOLE, WorkerShape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """Workers that a claim has to give back by a moment, unless a later pass repeats it no more.
+@dataclass(slots=True)
+class _Clearing:
+    """What one pass does for bookings.
 
     Attributes:
-        by_s: When the window opens.
-        booking: For which booking.
+        given: What claims have to give back so far.
+        held_open: Free devices kept for an open window, by queue, with the moment it closes.
+        ending: Devices of claims that end in time that earlier bookings count on.
     """
 
-    claim_id: ClaimId
-    workers: tuple[HeldWorker, ...]
-    how: TakeHow
-    by_s: float
-    booking: str
-    reason: str
+    ledger: Ledger
+    bookings: tuple[Booking, ...]
+    kept: Kept
+    given: dict[ClaimId, list[Spot]] = field(default_factory=dict)
+    held_open: dict[str, tuple[int, float]] = field(default_factory=dict)
+    ending: int = 0
 
 
 def clear_for(ledger: Ledger, bookings: Iterable[Booking], kept: Kept) -> tuple[Notice, ...]:
-    """Keep and clear devices for bookings whose windows open soon.
+    """Keep and clear devices for bookings whose windows are open or open soon.
 
     Args:
-        ledger: The books, before anything is granted.
+        ledger: The books, before anything is granted; guarantees are raised by open bookings.
         bookings: All of them, in order of their windows.
         kept: Reservations of this pass; devices for the bookings are added.
     """
-    given: dict[ClaimId, list[Spot]] = {}
-    notices: list[Notice] = []
-    for booking in bookings:
-        if (
-            ledger.now_s < booking.from_s <= ledger.now_s + LEAD_S
-            and booking.queue in ledger.number
-        ):
-            notices += _clear(ledger, booking, kept, given)
-    return tuple(notices)
+    known = tuple(booking for booking in bookings if booking.queue in ledger.number)
+    clearing, now_s = _Clearing(ledger, known, kept), ledger.now_s
+    for queue in sorted({booking.queue for booking in known if booking.is_open(now_s)}):
+        _keep_open(clearing, queue)
+    soon = [b for b in known if now_s < b.from_s <= now_s + LEAD_S]
+    return tuple(notice for booking in soon for notice in _clear(clearing, booking))
 
 
-def _clear(
-    ledger: Ledger, booking: Booking, kept: Kept, given: dict[ClaimId, list[Spot]]
-) -> Iterator[Notice]:
-    lacking = booking.devices - _has_beyond_guarantee(ledger, booking.queue)
+def _keep_open(clearing: _Clearing, queue: str) -> None:
+    """Keep what a queue has booked for now and does not hold yet."""
+    ledger, now_s = clearing.ledger, clearing.ledger.now_s
+    mine = [b for b in clearing.bookings if b.queue == queue and b.is_open(now_s)]
+    lacking = sum(booking.devices for booking in mine) - _beyond_guarantee(clearing, queue)
     free = _keep_free(ledger, lacking)
-    kept.keep_until(booking.from_s, ledger.number[booking.queue], free)
+    if free:
+        clearing.kept.keep_until(now_s, ledger.number[queue], free)
+        count = sum(keeping.spot.devices.bit_count() for keeping in free)
+        clearing.held_open[queue] = count, min(booking.until_s for booking in mine)
+
+
+def _clear(clearing: _Clearing, booking: Booking) -> Iterator[Notice]:
+    ledger = clearing.ledger
+    lacking = booking.devices - _at_hand(clearing, booking)
+    free = _keep_free(ledger, lacking)
+    clearing.kept.keep_until(booking.from_s, ledger.number[booking.queue], free)
     lacking -= sum(keeping.spot.devices.bit_count() for keeping in free)
-    lacking -= _will_end(ledger, booking)
+    ending = max(0, min(lacking, _will_end(ledger, booking) - clearing.ending))
+    clearing.ending += ending
+    lacking -= ending
     chosen: list[tuple[Member, Spot]] = []
-    for member, spot in _in_turn(ledger, booking, given):
+    for member, spot in _in_turn(ledger, booking, clearing.given):
         if lacking <= 0:
             break
         chosen.append((member, spot))
         lacking -= spot.devices.bit_count()
-    yield from _notices(ledger, booking, chosen, given)
+    yield from _notices(ledger, booking, chosen, clearing.given)
 
 
-def _has_beyond_guarantee(ledger: Ledger, queue: str) -> int:
-    number = ledger.number[queue]
-    return max(0, ledger.held[number][0] - ledger.guarantee[number][0]) // WHOLE
+def _at_hand(clearing: _Clearing, booking: Booking) -> int:
+    """Devices that a queue will have for a booking without anybody else's leaving.
+
+    Those are what it holds beyond its own guarantee, or are kept for it, unless an earlier booking
+    of the same queue is still open then.
+    """
+    at_s, queue = booking.from_s, booking.queue
+    earlier = clearing.bookings[: clearing.bookings.index(booking)]
+    taken = sum(b.devices for b in earlier if b.queue == queue and b.is_open(at_s))
+    count, until_s = clearing.held_open.get(queue, (0, 0.0))
+    has = _beyond_guarantee(clearing, queue) + (count if until_s <= at_s else 0)
+    return max(0, has - taken)
+
+
+def _beyond_guarantee(clearing: _Clearing, queue: str) -> int:
+    """Whole devices that a queue holds beyond what it is guaranteed without any booking."""
+    ledger, number = clearing.ledger, clearing.ledger.number[queue]
+    raised = sum(
+        booking.devices * WHOLE
+        for booking in clearing.bookings
+        if booking.is_open(ledger.now_s) and queue in ledger.tree.path(booking.queue)
+    )
+    own = max(0, ledger.guarantee[number][0] - raised)
+    return max(0, ledger.held[number][0] - own) // WHOLE
 
 
 def _keep_free(ledger: Ledger, count: int) -> list[Keeping]:

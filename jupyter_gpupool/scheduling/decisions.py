@@ -55,6 +55,23 @@ class Take:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Workers that a claim has to give back by a moment, unless a later pass repeats it no more.
+
+    Attributes:
+        by_s: When the window opens.
+        booking: For which booking.
+    """
+
+    claim_id: ClaimId
+    workers: tuple[HeldWorker, ...]
+    how: TakeHow
+    by_s: float
+    booking: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """A claim hibernated and resumed elsewhere, so that a gang fits."""
 
@@ -117,6 +134,7 @@ class Decisions:
     """What one pass decides, in the order in which it was decided.
 
     Attributes:
+        notices: What has to be given back for bookings; each pass says all of it anew.
         unfinished: It looked for room for as many claims as it may; the next pass goes on.
     """
 
@@ -125,6 +143,7 @@ class Decisions:
     moves: tuple[Move, ...] = ()
     promises: tuple[Promise, ...] = ()
     waits: tuple[Waiting, ...] = ()
+    notices: tuple[Notice, ...] = ()
     unfinished: bool = False
 
     @property

@@ -93,6 +93,7 @@ class Ledger:
         self.rules: Rules = view.rules
         self.now_s = view.now_s
         self.tree: QueueTree = view.tree
+        self.bookings = view.bookings
         self.kinds: Kinds = view.tree.kinds
         self.names = view.tree.top_down
         self.number = {name: number for number, name in enumerate(self.names)}

@@ -11,6 +11,7 @@ from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.pool.rules import Rules
 
 from .queues import QueueTree
+from .reservations import Booking
 from .shape import ONE_DEVICE, HeldWorker, HostShape, WorkerShape
 
 
@@ -76,6 +77,8 @@ class PoolView:
         now_s: The moment, on the axis of every other time here.
         tree: The queues, a leaf for every user that has a claim.
         usage: Decayed device-seconds by queue, inner ones included.
+        bookings: Devices reserved for queues, in order of their windows; the tree's guarantees
+            are raised already by those that are open.
     """
 
     now_s: float
@@ -84,3 +87,4 @@ class PoolView:
     claims: tuple[ClaimView, ...]
     rules: Rules = field(default_factory=Rules)
     usage: Mapping[str, float] = field(default_factory=dict)
+    bookings: tuple[Booking, ...] = ()

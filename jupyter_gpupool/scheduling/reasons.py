@@ -111,6 +111,8 @@ class _Telling:
         parts = [f"{start} for {lacking * each} of {what}"]
         if constraint is Constraint.GANG:
             parts.append("enough are free, but not together")
+        if constraint is Constraint.RESERVED:
+            parts.append("what is free is kept for others")
         parts += [part for part in (self._share_of_others(member), seen.obstacles) if part]
         return "; ".join(parts) + "."
 

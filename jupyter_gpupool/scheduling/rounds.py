@@ -11,9 +11,12 @@ from jupyter_gpupool.pool.rules import SurplusOrder
 
 from . import attained_service
 from .bounds import Hindrance
-from .decisions import Constraint, Decisions, Promise, Waiting
+from .clearing import clear_for
+from .decisions import Constraint, Decisions, Notice, Promise, Waiting
 from .granting import grant_from_free
+from .kept import Kept
 from .ledger import Ledger
+from .overrunning import searches_beside
 from .pool_view import PoolView
 from .reasons import freeing, reasons
 from .service_books import ServiceBooks
@@ -51,16 +54,24 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
     ledger.inventory.expect(workload_of(ledger.expected.items()))
     keep_promises(ledger, ledger.members.values(), made)
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
+    kept, notices = Kept(ledger), tuple[Notice, ...]()
     if Steps.GRANT in steps:
-        granting = grant_from_free(ledger, waiting)
+        notices = clear_for(ledger, ledger.bookings, kept)
+        granting = grant_from_free(ledger, waiting, kept)
         made.grants += granting.grants
         made.hindered += granting.hindered
     holders = Holders(ledger)
-    for search in SEARCHES:
+    for search in searches_beside(kept, SEARCHES):
         if search.step in steps and not holders.unfinished:
             make_room_for_each(holders, waiting, search, made)
+    kept.close()
     waits = _waits(ledger, _in_line(ledger, made.hindered), made.promises) if explain else ()
-    return replace(made.decisions(ledger), waits=tuple(waits), unfinished=holders.unfinished)
+    return replace(
+        made.decisions(ledger),
+        waits=tuple(waits),
+        notices=notices if Steps.RECLAIM in steps else (),
+        unfinished=holders.unfinished,
+    )
 
 
 def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:
