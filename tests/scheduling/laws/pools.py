@@ -155,6 +155,8 @@ def _pool(dice: _Dice, kind: Kind) -> PoolView:
             sharing=dice.pick(*Sharing),
             may_move=kind.moves and dice.pick(False, True),
             usage_weight=dice.pick(0.0, 0.5) if kind.usage else 0.0,
+            # Reservations have laws of their own: what is kept for one lies idle for others.
+            blocked_for_s=1e9,
         ),
         usage={name: float(dice.pick(0, 0, 10, 100)) for name in tree.queues if kind.usage},
     )

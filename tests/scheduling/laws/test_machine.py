@@ -10,6 +10,7 @@ from laws.books import double_booked, has, held_by_queue, may_have, needs, room,
 from laws.pools import EXAMPLES, Kind, pools
 
 from jupyter_gpupool.pool.rules import Sharing
+from jupyter_gpupool.scheduling.decisions import Constraint
 from jupyter_gpupool.scheduling.rounds import plan
 from jupyter_gpupool.scheduling.shape import Obstacle
 
@@ -114,12 +115,13 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def is_sound(self):
-        """Nothing is leased twice, and no waiting claim fits on what is free."""
+        """Nothing is leased twice, and no waiting claim fits on what is free and not reserved."""
         assert not double_booked(self.view)
+        told = {wait.claim_id: wait.constraint for wait in self.last.waits}
         for claim in waiting(self.view):
-            assert room(self.view, claim) < needs(claim) or not may_have(
-                self.view, claim, needs(claim)
-            )
+            lacks = room(self.view, claim) < needs(claim)
+            is_reserved = told[claim.id] is Constraint.RESERVED
+            assert lacks or is_reserved or not may_have(self.view, claim, needs(claim))
 
     @invariant()
     def gangs_are_whole(self):
