@@ -14,7 +14,7 @@ from jupyter_gpupool.scheduling.amounts import NO_LIMIT
 from jupyter_gpupool.scheduling.ledger import Ledger, Turn
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
-from jupyter_gpupool.scheduling.rounds import decide
+from jupyter_gpupool.scheduling.rounds import Steps, decide
 from jupyter_gpupool.scheduling.shape import WHOLE, DeviceView, HeldWorker, HostShape, WorkerShape
 from jupyter_gpupool.scheduling.tree_shares import divide_tree
 
@@ -152,16 +152,11 @@ def books_of(view: PoolView) -> Ledger:
     return ledger
 
 
-def at_rest(view: PoolView, *, most_passes: int = 12) -> PoolView:
-    """Let a pool settle: what passes decide is done at once, and whoever gave back waits again."""
-    eager = replace(view, rules=replace(view.rules, most_searches=1 << 20))
-    for _ in range(most_passes):
-        ledger = books_of(eager)
-        is_done = decide(ledger, explain=False).changes_nothing
-        eager = replace(eager, claims=tuple(_views(ledger)))
-        if is_done:
-            break
-    return replace(eager, rules=view.rules)
+def filled(view: PoolView) -> PoolView:
+    """The pool once whatever is free is granted to whoever can be served with it."""
+    ledger = books_of(view)
+    decide(ledger, Steps.GRANT, explain=False)
+    return replace(view, claims=tuple(_views(ledger)))
 
 
 def _views(ledger: Ledger) -> Iterator[ClaimView]:
