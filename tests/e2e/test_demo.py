@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,52 @@ from e2e_harness.deadlines import eventually
 from e2e_harness.processes import carrying, kill_all
 
 COMMAND = (sys.executable, "-m", "jupyter_gpupool.cli", "demo")
-DEADLINE_S = 60
+DEADLINE_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A demo that has ended by itself."""
+
+    status: int
+    out: str
+    err: str
+    left: list[str]
+
+
+@pytest.fixture(scope="module")
+def places(folders: Callable[[], Path]) -> Iterator[Callable[[], Path]]:
+    """Make private homes; nothing that carries the name of one may outlive a demo."""
+    made: list[Path] = []
+
+    def make() -> Path:
+        made.append(folders())
+        return made[-1]
+
+    yield make
+    for folder in made:
+        kill_all(carrying(f"GPUPOOL_TEST_POOL={folder}"))
 
 
 @pytest.fixture
-def place(folders: Callable[[], Path]) -> Iterator[Path]:
-    """A private home; nothing that carries its name may outlive a demo."""
-    folder = folders()
-    yield folder
-    kill_all(carrying(f"GPUPOOL_TEST_POOL={folder}"))
+def place(places: Callable[[], Path]) -> Path:
+    """One such home."""
+    return places()
+
+
+@pytest.fixture(scope="module")
+def both(places: Callable[[], Path]) -> dict[str, Done]:
+    """A demo for people and one in JSON, run side by side."""
+    begun = {option: (home := places(), _start(home, *option.split())) for option in ("", "--json")}
+    return {option: _done(*demo) for option, demo in begun.items()}
+
+
+def _done(home: Path, demo: subprocess.Popen[str]) -> Done:
+    try:
+        out, err = demo.communicate(timeout=DEADLINE_S)
+    finally:
+        demo.kill()
+    return Done(demo.returncode, out, err, _left(home))
 
 
 def _start(place: Path, *options: str) -> subprocess.Popen[str]:
@@ -42,22 +80,20 @@ def _left(place: Path) -> list[str]:
     return [found.command for found in carrying(f"GPUPOOL_TEST_POOL={place}")]
 
 
-def test_demo_succeeds_and_leaves_no_process(place: Path) -> None:
+def test_demo_succeeds_and_leaves_no_process(both: dict[str, Done]) -> None:
     """It says what it runs on, ends with 0, and everything it started is gone."""
-    demo = _start(place)
-    out, err = demo.communicate(timeout=DEADLINE_S)
-    assert demo.returncode == 0, out + err
-    assert "simulated" in out + err or "GPU" in out + err
-    assert not _left(place)
+    demo = both[""]
+    assert demo.status == 0, demo.out + demo.err
+    assert "simulated" in demo.out + demo.err or "GPU" in demo.out + demo.err
+    assert not demo.left
 
 
-def test_demo_in_json_is_one_document(place: Path) -> None:
+def test_demo_in_json_is_one_document(both: dict[str, Done]) -> None:
     """Its standard output is JSON and nothing else."""
-    demo = _start(place, "--json")
-    out, err = demo.communicate(timeout=DEADLINE_S)
-    assert demo.returncode == 0, err
-    assert json.loads(out)
-    assert not _left(place)
+    demo = both["--json"]
+    assert demo.status == 0, demo.err
+    assert json.loads(demo.out)
+    assert not demo.left
 
 
 @pytest.mark.parametrize("processes", [2, 3, 5])
