@@ -19,7 +19,7 @@ from .ledger import Ledger, Member
 from .outlook import Keeping
 from .remaining import must_end_s
 from .reservations import LEAD_S, Booking
-from .shape import WHOLE, WorkerShape
+from .shape import WHOLE, Obstacle, WorkerShape
 
 
 @dataclass(slots=True)
@@ -29,7 +29,8 @@ class _Clearing:
     Attributes:
         given: What claims have to give back so far.
         held_open: Free devices kept for an open window, by queue, with the moment it closes.
-        ending: Devices of claims that end in time that earlier bookings count on.
+        ending: Devices of claims that end in time, or are being freed, that earlier bookings
+            count on.
     """
 
     ledger: Ledger
@@ -74,7 +75,7 @@ def _clear(clearing: _Clearing, booking: Booking) -> Iterator[Notice]:
     free = _keep_free(ledger, lacking)
     clearing.kept.keep_until(booking.from_s, ledger.number[booking.queue], free)
     lacking -= sum(keeping.spot.devices.bit_count() for keeping in free)
-    ending = max(0, min(lacking, _will_end(ledger, booking) - clearing.ending))
+    ending = max(0, min(lacking, _will_come(ledger, booking) - clearing.ending))
     clearing.ending += ending
     lacking -= ending
     chosen: list[tuple[Member, Spot]] = []
@@ -126,13 +127,25 @@ def _keep_free(ledger: Ledger, count: int) -> list[Keeping]:
     return found
 
 
-def _will_end(ledger: Ledger, booking: Booking) -> int:
-    """Whole devices of other queues' claims whose limits end them before the window opens."""
-    count = 0
+def _will_come(ledger: Ledger, booking: Booking) -> int:
+    """Whole devices that will be free before the window opens though nobody else is asked.
+
+    They are being freed and promised to nobody, or their claims' limits end them in time.
+    """
+    count = _being_freed(ledger)
     for member in ledger.members.values():
         if _is_others(ledger, booking, member) and _ends_in_time(ledger, booking, member):
             count += sum(spot.devices.bit_count() for spot in member.spots if not spot.share)
     return count
+
+
+def _being_freed(ledger: Ledger) -> int:
+    views = (device for bay in ledger.inventory.bays for device in bay.devices)
+    freeing = sum(view.obstacle is Obstacle.FREEING for view in views)
+    promised = sum(
+        spot.devices.bit_count() for member in ledger.members.values() for spot in member.promised
+    )
+    return max(0, freeing - promised)
 
 
 def _in_turn(

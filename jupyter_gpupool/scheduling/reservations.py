@@ -69,6 +69,11 @@ def book(
     return tuple(sorted((*kept, new), key=lambda booking: (booking.from_s, booking.id)))
 
 
+def moments_of(booking: Booking) -> tuple[float, float, float]:
+    """When a booking begins to be cleared for, opens and closes: when a pass has to look at it."""
+    return booking.from_s - LEAD_S, booking.from_s, booking.until_s
+
+
 def tree_at(tree: QueueTree, bookings: Iterable[Booking], now_s: float) -> QueueTree:
     """The tree with the guarantees that bookings raise at a moment; the same if none does.
 

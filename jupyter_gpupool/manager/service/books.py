@@ -12,13 +12,15 @@ from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
 from .in_force import PolicyInForce
-from .records import ClaimRecord, HostToken, OnceRecord, UsageRecord, UserRecord
+from .records import AnnouncedKey, ClaimRecord, HostToken, OnceRecord, UsageRecord, UserRecord
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
     from jupyter_gpupool.pool.host import Host
     from jupyter_gpupool.pool.reservation import Reservation
     from jupyter_gpupool.protocol.link import HostReport
+
+    from .emptying import Announced
 
 _ENDED_KEPT = 500
 OnceKey = tuple[UserName, str]
@@ -33,6 +35,7 @@ class Books:
         reports: The last report of each host that is connected or silent; never stored.
         failures: Monotonic times at which workers of a claim were given up; never stored.
         reservations: Devices booked for queues, those that are over until the next is made.
+        announced: What claims have to give back for reservations; never stored.
         usage: What each user has used, by their leaf in the tree of queues.
         live: How many claims of each user have not ended.
         seq: The last event's position.
@@ -52,6 +55,7 @@ class Books:
         self.failures: dict[ClaimId, tuple[float, ...]] = {}
         self.usage: dict[str, UsageRecord] = {}
         self.reservations: dict[str, Reservation] = {}
+        self.announced: dict[AnnouncedKey, Announced] = {}
         self.policy = PolicyInForce()
         self.live: Counter[UserName] = Counter()
         self.seq = 0

@@ -6,6 +6,7 @@ alive. The service follows each commit with `follow`; the timer asks for what is
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from jupyter_gpupool.manager.settings import Settings
 from jupyter_gpupool.pool.claim import Phase
@@ -13,10 +14,15 @@ from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.scheduling.decisions import Decisions
+from jupyter_gpupool.scheduling.reservations import moments_of
 
 from .books import Books
 from .desired import excess
 from .giving_up import FAILURE_WINDOW_S, MOST_FAILURES
+from .reserving import bookings_of
+
+if TYPE_CHECKING:
+    from .records import AnnouncedKey
 
 _LOOK_AGAIN_S = 30.0
 _GRACE = 1 / 3
@@ -37,6 +43,8 @@ class Deadlines:
         self.retry: dict[ClaimId, float] = {}
         self.taken: dict[ClaimId, float] = {}
         self.look_again: dict[None, float] = {}
+        self.windows: dict[None, float] = {}
+        self.announced: dict[AnnouncedKey, float] = {}
         self._starting: dict[ClaimId, int] = {}
         self._excess: dict[ClaimId, int] = {}
 
@@ -45,7 +53,8 @@ class Deadlines:
         of_claims = (self.expiry, self.shrink, self.retire, self.retry, self.taken)
         of_hosts = (self.gone, self.lost)
         times = [time for kind in (*of_claims, *of_hosts) for time in kind.values()]
-        others = (*self.start.values(), *self.look_again.values())
+        of_bookings = (*self.windows.values(), *self.announced.values())
+        others = (*self.start.values(), *self.look_again.values(), *of_bookings)
         return min((*times, *others), default=None)
 
     def follow_claims(
@@ -82,6 +91,20 @@ class Deadlines:
             self.look_again[None] = monotonic_s + _LOOK_AGAIN_S
         else:
             self.look_again.clear()
+
+    def follow_reservations(self, books: Books, now: datetime, monotonic_s: float) -> None:
+        """When the next window concerns a pass, and when what was announced is taken."""
+        now_s = now.timestamp()
+        bookings = bookings_of(books.reservations.values())
+        ahead = [m for b in bookings for m in moments_of(b) if m > now_s]
+        self.windows.clear()
+        if ahead:
+            self.windows[None] = monotonic_s + min(ahead) - now_s
+        due = {key: made.deadline for key, made in books.announced.items()}
+        self.announced = {
+            key: self.announced.get(key, monotonic_s + (moment - now).total_seconds())
+            for key, moment in due.items()
+        }
 
     def link_broke(self, host_id: HostId, monotonic_s: float) -> None:
         """Its host falls silent now, or as soon as that can be written down."""

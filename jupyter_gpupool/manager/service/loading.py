@@ -6,8 +6,10 @@ from jupyter_gpupool.manager.store.reading import Everything
 from jupyter_gpupool.pool.host import HostPhase
 
 from .books import Books
+from .emptying import Announced
 from .hub import Hub
 from .policy import in_force
+from .taking_back import RESERVATION
 from .used import held_anew
 
 
@@ -29,6 +31,10 @@ def load(everything: Everything, books: Books, hub: Hub, now_s: float) -> None:
     books.live.update(record.claim.owner for record in everything.claims)
     books.usage.update((record.leaf, record) for record in everything.usage)
     books.reservations.update((made.id, made) for made in everything.reservations)
+    for claim in (record.claim for record in everything.claims):
+        if claim.warning is not None and claim.warning.rule == RESERVATION:
+            said = Announced(claim_id=claim.id, notice=None, deadline=claim.warning.deadline)
+            books.announced[claim.id, ""] = said
     if everything.policy is not None:
         books.policy = in_force(everything.policy.source, everything.policy.revision)
     books.usage.update((record.leaf, record) for record in list(held_anew(books, now_s)))

@@ -19,6 +19,7 @@ from jupyter_gpupool.scheduling.rounds import Steps, plan
 
 from . import promises
 from .arrows import take
+from .emptying import announce
 from .pool_view import build
 from .prospects import could_any_start
 from .scheduler_place import scheduler_place
@@ -47,6 +48,7 @@ def run_pass(
     decided = ask(unit, unit.now.timestamp(), unit.moment.monotonic_s, unit.moment.sight)()
     for taken in decided.takes:
         take_back(unit, taken, decided.promises)
+    announce(unit, decided.notices)
     promises.keep(unit, decided.promises)
     for grant in decided.grants:
         _carry_out(unit, grant)

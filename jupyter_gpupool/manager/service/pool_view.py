@@ -11,11 +11,13 @@ from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT, no_limit, nothing
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link, with_users
+from jupyter_gpupool.scheduling.reservations import Booking
 from jupyter_gpupool.scheduling.usage import usage_at
 
 from .accounting import has_budget
 from .claim_views import claim_views
 from .host_shapes import host_shapes
+from .reserving import bookings_of
 from .sight import Sight
 from .standing import View
 
@@ -32,20 +34,29 @@ def build(view: View, now_s: float, monotonic_s: float, sight: Sight | None = No
     sight = sight or Sight()
     sight.next_round()
     claims = tuple(claim_views(view, sight, now_s, monotonic_s))
+    bookings = bookings_of(view.reservations.values())
     return PoolView(
         now_s=now_s,
-        tree=_tree(view, sight, claims, now_s),
+        tree=_tree(view, sight, claims, bookings, now_s),
         hosts=tuple(host_shapes(view, sight)),
         claims=claims,
         rules=view.policy.policy.rules,
         usage=_usage(view, now_s),
+        bookings=bookings,
     )
 
 
-def _tree(view: View, sight: Sight, claims: Iterable[ClaimView], now_s: float) -> QueueTree:
+def _tree(
+    view: View,
+    sight: Sight,
+    claims: Iterable[ClaimView],
+    bookings: tuple[Booking, ...],
+    now_s: float,
+) -> QueueTree:
     """The policy's queues with a leaf for each user that claims, within what they may use."""
     pairs = frozenset((claim.queue.partition("/")[0], claim.owner) for claim in claims)
-    joined = sight.tree(view.policy.tree, pairs, lambda: _joined(view.policy.tree, pairs))
+    raised = sight.raised(view.policy.tree, bookings, now_s)
+    joined = sight.tree(raised, pairs, lambda: _joined(raised, pairs))
     spent = {leaf.name: leaf for leaf in _spent(view, joined, now_s)}
     if not spent:
         return joined

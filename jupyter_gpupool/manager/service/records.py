@@ -8,9 +8,12 @@ from datetime import datetime
 
 from jupyter_gpupool.manager.certificates import ClaimSecrets
 from jupyter_gpupool.pool.claim import Claim, Phase
-from jupyter_gpupool.pool.ids import HostId, UserName
+from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.scheduling.shape import HeldWorker
 from jupyter_gpupool.scheduling.usage import Usage
+
+AnnouncedKey = tuple[ClaimId, str]
+"""A claim, and for which reservation it gives devices back; "" if an earlier manager said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

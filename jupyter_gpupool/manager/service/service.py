@@ -100,6 +100,7 @@ class Service:
         now, monotonic_s = self.clock.now(), self.clock.monotonic()
         self.deadlines.follow_claims(list(self.books.claims), self.books, now, monotonic_s)
         self.deadlines.follow_hosts(list(self.books.hosts), self.books, monotonic_s, monotonic_s)
+        self.deadlines.follow_reservations(self.books, now, monotonic_s)
         self._worker = asyncio.create_task(self._work(), name="gpupool-service")
 
     async def close(self) -> None:
@@ -281,6 +282,7 @@ class Service:
         self._forget(unit)
         self._forget_hosts(unit)
         self._set_deadlines(unit, claims)
+        self.deadlines.follow_reservations(self.books, unit.moment.now, unit.moment.monotonic_s)
         self.hub.publish(unit.events)
         self.batched.set()
         waiters, self._waiters = self._waiters, []

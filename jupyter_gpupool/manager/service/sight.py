@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.scheduling.queues import QueueTree
+from jupyter_gpupool.scheduling.reservations import Booking, tree_at
 
 if TYPE_CHECKING:
     from jupyter_gpupool.scheduling.pool_view import ClaimView
@@ -52,12 +53,21 @@ class Sight:
         self.claims: Remembered[ClaimId, ClaimView] = Remembered()
         self.hosts: Remembered[HostId, HostShape] = Remembered()
         self._tree: tuple[QueueTree, frozenset[tuple[str, UserName]], QueueTree] | None = None
+        self._raised: tuple[QueueTree, tuple[Booking, ...], QueueTree] | None = None
         self.barred: dict[Barred, Barred] = {}
 
     def next_round(self) -> None:
         """Begin another look at the books."""
         self.claims.next_round()
         self.hosts.next_round()
+
+    def raised(self, policys: QueueTree, bookings: tuple[Booking, ...], now_s: float) -> QueueTree:
+        """The policy's tree with guarantees raised by open bookings, made anew only for others."""
+        are_open = tuple(booking for booking in bookings if booking.is_open(now_s))
+        known = self._raised
+        if known is None or known[0] is not policys or known[1] != are_open:
+            self._raised = known = (policys, are_open, tree_at(policys, are_open, now_s))
+        return known[2]
 
     def tree(
         self,

@@ -28,6 +28,8 @@ from .unit import UnitOfWork
 
 RECLAIM: Final = "reclaim"
 """The rule by which a claim is warned: others have a better right to what it holds."""
+RESERVATION: Final = "reservation"
+"""The same: what it holds is reserved for another queue."""
 
 
 def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> None:

@@ -15,6 +15,7 @@ from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import ClaimId
 
 from .claims import expire_claim, retire_now, shrink_now, start_too_slow
+from .emptying import take_announced
 from .forgetting import forget_old
 from .hosts import host_lost, host_silent
 from .once import KEPT
@@ -113,7 +114,9 @@ class Timer:
             yield partial(retire_now, claim_id=claim_id)
         for claim_id in _take_due(deadlines.taken, now_s):
             yield partial(take_now, claim_id=claim_id)
-        if _take_due(deadlines.look_again, now_s):
+        for key in _take_due(deadlines.announced, now_s):
+            yield partial(take_announced, key=key)
+        if _take_due(deadlines.windows, now_s) or _take_due(deadlines.look_again, now_s):
             yield _look_again
         for claim_id in _take_due(deadlines.retry, now_s):
             yield partial(_try_again, claim_id=claim_id)

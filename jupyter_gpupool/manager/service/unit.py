@@ -21,6 +21,7 @@ from .books import Books, OnceKey
 from .layer import Layer
 from .outbox import Outboxes
 from .records import (
+    AnnouncedKey,
     ClaimRecord,
     HostToken,
     OnceRecord,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.pool.reservation import Reservation
     from jupyter_gpupool.protocol.link import HostReport
 
+    from .emptying import Announced
     from .in_force import PolicyInForce
     from .sight import Sight
 
@@ -78,6 +80,7 @@ class UnitOfWork:
         self.failures: Layer[ClaimId, tuple[float, ...]] = Layer(below.failures)
         self.usage: Layer[str, UsageRecord] = Layer(below.usage)
         self.reservations: Layer[str, Reservation] = Layer(below.reservations)
+        self.announced: Layer[AnnouncedKey, Announced] = Layer(below.announced)
         self.policy: PolicyInForce = below.policy
         self.new_policies: list[PolicyRevision] = []
         self.ended_leases: dict[LeaseId, Lease] = {}
@@ -212,7 +215,7 @@ class UnitOfWork:
     def _layers(self) -> tuple[Layer[Any, Any], ...]:
         of_hosts = (self.hosts, self.host_tokens, self.reports)
         of_users = (self.tokens, self.users, self.once)
-        of_queues = (self.usage, self.reservations)
+        of_queues = (self.usage, self.reservations, self.announced)
         return (self.claims, self.leases, *of_hosts, *of_users, self.failures, *of_queues)
 
     def _index(self, books: Books, gone: list[Lease], void: "list[TokenRecord]") -> None:

@@ -19,7 +19,7 @@ from jupyter_gpupool.protocol.using import KernelBody
 from .arrows import take
 from .claims import owned
 from .once import OnceKey, once
-from .taking_back import RECLAIM
+from .taking_back import RECLAIM, RESERVATION
 from .unit import UnitOfWork
 
 
@@ -138,7 +138,7 @@ def _keep(unit: UnitOfWork, claim: Claim, command: KeepClaim) -> str:
     why = f": {command.reason}" if command.reason else "."
     reason = f"Kept for {format_duration(command.duration)}{who}{why}"
     # Who needs the devices does not need them less for that: only a warning of idleness goes.
-    if claim.warning is not None and claim.warning.rule != RECLAIM:
+    if claim.warning is not None and claim.warning.rule not in (RECLAIM, RESERVATION):
         take(unit, claim.id, WarningCleared(reason=reason))
     take(unit, claim.id, Kept(reason=reason, duration=command.duration))
     return claim.id
