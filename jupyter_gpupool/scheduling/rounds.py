@@ -10,10 +10,12 @@ from dataclasses import replace
 from jupyter_gpupool.pool.rules import SurplusOrder
 
 from . import attained_service
+from .backfill import keep_for_blocked
 from .bounds import Hindrance
 from .clearing import clear_for
 from .decisions import Constraint, Decisions, Notice, Promise, Waiting
-from .granting import grant_from_free
+from .fitting import Sieve
+from .granting import serve
 from .kept import Kept
 from .ledger import Ledger
 from .overrunning import searches_beside
@@ -23,7 +25,7 @@ from .service_books import ServiceBooks
 from .steps import SEARCHES, Made, Steps, keep_promises, make_room_for_each
 from .tree_shares import divide_tree
 from .victims import Holders
-from .waiting_line import in_line
+from .waiting_line import Known, in_line
 from .workload import workload_of
 
 __all__ = ["Steps", "decide", "plan"]
@@ -56,8 +58,12 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
     kept, notices = Kept(ledger), tuple[Notice, ...]()
     if Steps.GRANT in steps:
+        # Who fits nowhere does not either once something is kept.
+        sieve = Sieve()
+        sifted = sieve.sift(ledger, waiting)
         notices = clear_for(ledger, ledger.bookings, kept)
-        granting = grant_from_free(ledger, waiting, kept)
+        keep_for_blocked(ledger, waiting, kept)
+        granting = serve(ledger, sifted, kept, Sieve() if kept.reservations else sieve, Known())
         made.grants += granting.grants
         made.hindered += granting.hindered
     holders = Holders(ledger)

@@ -1,6 +1,7 @@
 """A case's nodes, queues and jobs as our hosts, queues and claims."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
@@ -16,7 +17,8 @@ from jupyter_gpupool.scheduling.shape import (
     WorkerShape,
 )
 
-_RULES = Rules(sharing=Sharing.ANYONE, may_move=True, usage_weight=0.0)
+# Nobody has waited for long in a case.
+_RULES = Rules(sharing=Sharing.ANYONE, may_move=True, usage_weight=0.0, blocked_for_s=inf)
 _BYTES_PER_MB = 1_000_000
 _AMPLE = 1 << 50
 """Cores or memory of a node of which a case says nothing."""
