@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from e2e_harness.devices import SimulatedDevices, StubDevices, TestDevices
+from e2e_harness.fault_case import Stage
 from e2e_harness.running_pool import MakePool, RunningPool, Setup
 from e2e_harness.seeding import ROUNDS, SEED
 from stubs.build import NoCompiler, build
@@ -98,6 +99,14 @@ def devices(folders: Callable[[], Path], request: pytest.FixtureRequest) -> Call
 def pool(make_pool: MakePool, devices: Callable[[int], TestDevices]) -> RunningPool:
     """A pool of four devices that the module's scenarios share."""
     return make_pool(devices(4)).start()
+
+
+@pytest.fixture(scope="module")
+def stage(make_pool: MakePool, devices: Callable[[int], TestDevices]) -> Iterator[Stage]:
+    """What the cases of a module of faults share."""
+    found = Stage(make_pool, devices)
+    yield found
+    found.close()
 
 
 @pytest.fixture(autouse=True)

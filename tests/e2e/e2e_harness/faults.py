@@ -1,11 +1,11 @@
 """What is struck, when, how: the cases of the fault scenario and the steps that lead to them.
 
-Called by test_faults.py. Each step brings a user's claim to one moment of its life and comes back
-at once, so that the strike falls into that moment.
+Called by `fault_case` and the tests of faults. Each step brings a user's claim to one moment of its
+life and comes back at once, so that the strike falls into that moment.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from signal import Signals
@@ -74,8 +74,8 @@ class Case:
 _NOT_THERE_YET = {(Role.SCHEDULER, Moment.REQUESTED), (Role.WORKER, Moment.REQUESTED)}
 
 
-def cases(seed: int, rounds: int) -> list[Case]:
-    """Every role at every moment, once a round, the blows dealt out by the seed.
+def cases(seed: int, rounds: int, roles: Collection[Role]) -> list[Case]:
+    """Each of these roles at every moment, once a round, the blows dealt out by the seed.
 
     Three rounds in a row deal each blow to each pair.
     """
@@ -88,7 +88,7 @@ def cases(seed: int, rounds: int) -> list[Case]:
         for role, moment in pairs:
             blow = tuple(Blow)[(first[role, moment] + turn) % len(Blow)]
             found.append(Case(role, moment, blow))
-    return found
+    return [case for case in found if case.role in roles]
 
 
 @dataclass(slots=True)

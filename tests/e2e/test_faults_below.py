@@ -1,0 +1,17 @@
+"""The zygote, a scheduler and a worker are killed, paused and frozen at each moment of a claim.
+
+Apart from test_faults.py, so that two processes of the test run share the cases.
+"""
+
+import pytest
+from e2e_harness.fault_case import Stage, play
+from e2e_harness.faults import Case, Role, cases
+from e2e_harness.seeding import ROUNDS, SEED
+
+_ROLES = (Role.ZYGOTE, Role.SCHEDULER, Role.WORKER)
+
+
+@pytest.mark.parametrize("case", cases(SEED, ROUNDS, _ROLES), ids=str)
+def test_struck_child_breaks_no_promise(stage: Stage, case: Case) -> None:
+    """Tasks go on or their user is told why; nothing is shared, forgotten or left running."""
+    play(stage, case)
