@@ -18,6 +18,7 @@ from .demo import demo
 from .doctor.command import doctor
 from .estimate import estimate
 from .events import events
+from .reservations import reservations, reserve, unreserve
 from .services import agent, manager
 from .status import devices, hosts, status
 from .stopping import Stopped
@@ -54,6 +55,9 @@ for _command in (
     devices,
     environments,
     events,
+    reserve,
+    reservations,
+    unreserve,
     token,
     demo,
     doctor,

@@ -12,6 +12,7 @@ from jupyter_gpupool.pool.units import parse_duration, plural
 from jupyter_gpupool.protocol.api import ClaimView, StatusView
 from jupyter_gpupool.protocol.bodies import View
 from jupyter_gpupool.protocol.estimates import ComingView
+from jupyter_gpupool.protocol.reserving import ReservationView
 from jupyter_gpupool.protocol.using import (
     OWN_ENVIRONMENT,
     EnvironmentView,
@@ -195,6 +196,7 @@ def status_lines(status: StatusView) -> Sequence[str]:
         f"{plural(status.devices, kind)} on {plural(status.hosts, 'host')}, {status.free} free",
         f"{claims}, {status.my_claims} yours",
         *(_coming(each) for each in status.coming),
+        *(_reserved(each) for each in status.reservations),
         f"You are {status.user} ({status.role}); the manager is version {status.version}.",
     )
 
@@ -204,6 +206,12 @@ def _coming(view: ComingView) -> str:
     return f"Claim {view.name}: " + ", ".join(
         part for part in (f"{ordinal(view.place)} in line", starts) if part
     )
+
+
+def _reserved(view: ReservationView) -> str:
+    now = here_and_now()
+    window = f"{clock(view.begins, now)} to {clock(view.ends, now)}"
+    return f"Reserved: {plural(view.devices, 'device')} for {view.queue}, {window}"
 
 
 def _process(log: ProcessLog) -> str:

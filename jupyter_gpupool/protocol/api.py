@@ -24,6 +24,7 @@ from jupyter_gpupool.pool.units import parse_bytes
 
 from .bodies import PRINTABLE, Body, View, Words
 from .estimates import ComingView, StartView
+from .reserving import ReservationView
 from .using import KernelView, UsedFrom
 
 API = "/api/v1"
@@ -308,6 +309,8 @@ class StatusView(View):
     my_claims: int
     coming: tuple[ComingView, ...] = ()
     """The caller's claims that wait and may start, in line; the first few."""
+    reservations: tuple[ReservationView, ...] = ()
+    """Those that are open, or will be within a day; the first few."""
     seq: int
 
 

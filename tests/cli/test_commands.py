@@ -141,6 +141,29 @@ def test_estimate_says_when_and_claims_nothing(ask: Ask, run_here: Run) -> None:
     assert [view["id"] for view in ask("claims")] == [holder["id"]]
 
 
+def test_devices_are_reserved_listed_and_given_up(ask: Ask, run_here: Run) -> None:
+    """With the zone in words; what is more than the pool has is refused."""
+    window = ("--queue", "default", "--from", "2100-01-05 10:00", "--time-zone", "Europe/Berlin")
+    done = run_here("reserve", "3", *window, "--until", "12:00", "--note", "exam")
+    assert "3 devices for default, Tue 2100-01-05 10:00 to 12:00 CET (UTC+01:00)" in done.stdout
+    [made] = ask("reservations")
+    assert (made["begins"], made["note"]) == ("2100-01-05T10:00:00+01:00", "exam")
+    refused = run_here("reserve", "2", *window, "--until", "2h")
+    assert (refused.returncode, "At most 1 can be" in refused.stderr) == (2, True)
+    assert made["id"] in run_here("reservations").stdout
+    assert run_here("unreserve", made["id"]).returncode == 0
+    assert run_here("unreserve", made["id"]).returncode == 1
+    assert run_here("reservations").stdout == "Nothing is reserved.\n"
+
+
+def test_open_reservation_is_seen_in_the_status(ask: Ask, run_here: Run) -> None:
+    """By everybody who may ask."""
+    made = ask("reserve", "1", "--queue", "default", "--from", "now", "--until", "1h")
+    assert "Reserved: 1 device for default" in run_here("status").stdout
+    assert [each["is_open"] for each in ask("status")["reservations"]] == [True]
+    ask("unreserve", made["id"])
+
+
 def test_claim_is_explained_and_its_log_shown(ask: Ask, run_here: Run) -> None:
     """Why it is where it is, and what its processes said last."""
     made = ask("claim", "1", "--name", "curious", "--detach")

@@ -1,6 +1,7 @@
 """Hosts and devices, and the pool in one look."""
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from functools import partial
 
 from fastapi import APIRouter, Response
@@ -11,14 +12,17 @@ from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.claim import WAITING
 from jupyter_gpupool.protocol.api import DeviceView, HostView, StatusView
 from jupyter_gpupool.protocol.estimates import ComingView
+from jupyter_gpupool.protocol.reserving import ReservationView
 
 from . import answers
 from .claims import foresee, start_of
 from .parts import TheService, UserCaller
 from .problems import responses
+from .reservations import reservation_views
 from .views import device_views, host_views, start_view, status_view
 
 _MOST_COMING = 5
+_SOON = timedelta(days=1)
 
 router = APIRouter(tags=["pool"])
 
@@ -32,7 +36,8 @@ async def status(caller: UserCaller, service: TheService) -> Response:
         await foresee(mine, service)
     view = status_view(caller, service.books)
     coming = sorted(_coming(mine, service), key=lambda each: (each.place, each.claim))
-    return answers.one(view.model_copy(update={"coming": tuple(coming[:_MOST_COMING])}))
+    more = {"coming": tuple(coming[:_MOST_COMING]), "reservations": _booked_soon(service)}
+    return answers.one(view.model_copy(update=more))
 
 
 @router.get("/hosts", response_model=list[HostView], responses=responses())
@@ -46,6 +51,12 @@ async def hosts(caller: UserCaller, service: TheService) -> Response:  # noqa: A
 async def devices(caller: UserCaller, service: TheService) -> Response:
     """All devices; who has them only as far as the caller may know."""
     return answers.many(device_views(caller, service.books))
+
+
+def _booked_soon(service: Service) -> tuple[ReservationView, ...]:
+    now = service.clock.now()
+    views = reservation_views(service.books, now)
+    return tuple(view for view in views if view.begins <= now + _SOON)[:_MOST_COMING]
 
 
 def _waits_of(caller: Caller, record: ClaimRecord) -> bool:
