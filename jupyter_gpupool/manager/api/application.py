@@ -13,6 +13,7 @@ from jupyter_gpupool.protocol.api import API, Problem
 from . import (
     agents,
     claims,
+    demand,
     environments,
     estimates,
     events,
@@ -43,6 +44,7 @@ def make_application(parts: Parts) -> FastAPI:
         using,
         estimates,
         reservations,
+        demand,
         environments,
         hosts,
         events,

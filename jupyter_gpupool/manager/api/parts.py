@@ -115,6 +115,10 @@ async def _user(connection: HTTPConnection) -> Caller:
     return require_role(await authenticated(connection), Role.USER, Role.ADMIN)
 
 
+async def _admin(connection: HTTPConnection) -> Caller:
+    return require_role(await authenticated(connection), Role.ADMIN)
+
+
 async def _teller(connection: HTTPConnection) -> Caller:
     return require_role(await _known(connection), Role.USER, Role.ADMIN)
 
@@ -148,6 +152,8 @@ AnyCaller = Annotated[Caller, Depends(authenticated)]
 """Whoever shows a token."""
 UserCaller = Annotated[Caller, Depends(_user)]
 """A user or an admin."""
+AdminCaller = Annotated[Caller, Depends(_admin)]
+"""An admin, and nobody else."""
 UserTells = Annotated[Caller, Depends(_teller)]
 """A user's machine that tells something of its own accord: no sign that anybody uses the pool."""
 AgentCaller = Annotated[Caller, Depends(_agent)]

@@ -59,10 +59,10 @@ def ask(
     view: View, now_s: float, monotonic_s: float, sight: Sight | None = None
 ) -> Callable[[], Decisions]:
     """Look at the books now, for a pass that may be run anywhere, for it looks at nothing else."""
-    return partial(plan, build(view, now_s, monotonic_s, sight), _steps(view))
+    return partial(plan, build(view, now_s, monotonic_s, sight), steps_of(view))
 
 
-def _steps(view: View) -> Steps:
+def steps_of(view: View) -> Steps:
     """What the policy lets a pass do. Nothing is moved before hibernation keeps results."""
     if view.policy.policy.reclaims:
         return Steps.GRANT | Steps.RECLAIM | Steps.OUTRANK

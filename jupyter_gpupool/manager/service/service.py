@@ -19,11 +19,13 @@ from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.scheduling.decisions import Decisions
 from jupyter_gpupool.scheduling.pool_view import PoolView
+from jupyter_gpupool.scheduling.steps import Steps
 
 from .activity import Activity
 from .books import Books
 from .committing import changes_of
 from .deadlines import Deadlines
+from .demand import Emptiness
 from .desired import desired_for
 from .forecasts import Forecasts
 from .hub import Hub
@@ -31,7 +33,7 @@ from .learning import MOST_PAST, Learning
 from .links import Links
 from .loading import load
 from .outbox import Outboxes
-from .planning import ask, run_pass
+from .planning import ask, run_pass, steps_of
 from .pool_view import build
 from .sight import Sight
 from .unit import Moment, UnitOfWork
@@ -74,8 +76,9 @@ class Service:
             lambda: ask(self.books, clock.now().timestamp(), clock.monotonic(), self.sight),
             clock.monotonic,
         )
+        self.emptiness = Emptiness()
         self.learning = Learning()
-        self.forecasts = Forecasts(self._look, self.learning, self._recall, clock.monotonic)
+        self.forecasts = Forecasts(self.look, self.learning, self._recall, clock.monotonic)
         self.writable = True
         self.committed_s = clock.monotonic()
         self.batched = asyncio.Event()
@@ -101,6 +104,7 @@ class Service:
         self.deadlines.follow_claims(list(self.books.claims), self.books, now, monotonic_s)
         self.deadlines.follow_hosts(list(self.books.hosts), self.books, monotonic_s, monotonic_s)
         self.deadlines.follow_reservations(self.books, now, monotonic_s)
+        self.emptiness.follow(self.books.hosts, self.books, now.timestamp())
         self._worker = asyncio.create_task(self._work(), name="gpupool-service")
 
     async def close(self) -> None:
@@ -154,7 +158,13 @@ class Service:
         """A unit of work on the books as they are, to see what commands would do; never kept."""
         return UnitOfWork(self.books, self._moment())
 
-    def _look(self) -> PoolView:
+    @property
+    def steps(self) -> Steps:
+        """What the policy lets a pass do."""
+        return steps_of(self.books)
+
+    def look(self) -> PoolView:
+        """The books as a pass sees them now."""
         now_s = self.clock.now().timestamp()
         return build(self.books, now_s, self.clock.monotonic(), self.sight)
 
@@ -282,6 +292,7 @@ class Service:
         self._forget(unit)
         self._forget_hosts(unit)
         self._set_deadlines(unit, claims)
+        self.emptiness.follow(hosts, self.books, unit.moment.now.timestamp())
         self.deadlines.follow_reservations(self.books, unit.moment.now, unit.moment.monotonic_s)
         self.hub.publish(unit.events)
         self.batched.set()

@@ -33,6 +33,7 @@ _ROUTES = {
     ("POST", "/api/v1/reservations"): (403, 403, 401),
     ("GET", "/api/v1/reservations"): (200, 403, 401),
     ("DELETE", "/api/v1/reservations/{reservation_id}"): (403, 403, 401),
+    ("GET", "/api/v1/demand"): (403, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
     ("GET", "/api/v1/hosts"): (200, 403, 401),
     ("GET", "/api/v1/devices"): (200, 403, 401),
