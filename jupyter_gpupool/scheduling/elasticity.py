@@ -75,12 +75,15 @@ class _Packing:
     """Which offered hosts are wanted so far, and by whom.
 
     Attributes:
+        hosts: Those on which there is room still.
+        full: How many have none any more, by offer: nobody has to look at them again.
         added: What would be held besides what the books say, by queue and kind.
     """
 
     ledger: Ledger
     offers: Sequence[Offer]
     hosts: list[_NewHost] = field(default_factory=list)
+    full: dict[str, int] = field(default_factory=dict)
     claims: dict[str, list[ClaimId]] = field(default_factory=dict)
     added: dict[int, list[int]] = field(default_factory=dict)
 
@@ -102,7 +105,7 @@ def hosts_wanted(
     return tuple(
         HostsWanted(offer=offer.name, count=count, claims=tuple(packing.claims[offer.name]))
         for offer in packing.offers
-        if (count := sum(host.offer is offer for host in packing.hosts))
+        if (count := _count_of(packing, offer))
     )
 
 
@@ -114,7 +117,9 @@ def _pack(packing: _Packing, member: Member) -> None:
         hosts = _hosts_for(packing, offer, member.view.worker, count)
         if hosts is not None:
             others = [host for host in packing.hosts if host.offer is not offer]
-            packing.hosts = [*others, *hosts]
+            packing.hosts = [*others, *(host for host in hosts if any(host.devices))]
+            filled = len(hosts) + len(others) - len(packing.hosts)
+            packing.full[offer.name] = packing.full.get(offer.name, 0) + filled
             packing.claims.setdefault(offer.name, []).append(member.view.id)
             _count(packing, member, count)
             return
@@ -131,10 +136,15 @@ def _hosts_for(
         if any(host.add(shape) for host in hosts):
             continue
         fresh = _empty(offer)
-        if len(hosts) >= offer.most or not fresh.add(shape):
+        has = len(hosts) + packing.full.get(offer.name, 0)
+        if has >= offer.most or not fresh.add(shape):
             return None
         hosts.append(fresh)
     return hosts
+
+
+def _count_of(packing: _Packing, offer: Offer) -> int:
+    return packing.full.get(offer.name, 0) + sum(host.offer is offer for host in packing.hosts)
 
 
 def _accepts(host: HostShape, shape: WorkerShape) -> bool:

@@ -19,6 +19,7 @@ _ROUTES: Mapping[str, Sequence[str]] = {
         "/hosts",
         "/devices",
         "/events",
+        "/reservations",
         "/claims",
         _CLAIM,
         rf"{_CLAIM}/explanation",
@@ -26,6 +27,7 @@ _ROUTES: Mapping[str, Sequence[str]] = {
     ),
     "POST": (
         "/claims",
+        "/estimates",
         rf"{_CLAIM}/scale",
         rf"{_CLAIM}/release",
         rf"{_CLAIM}/keep_alive",

@@ -20,6 +20,8 @@ from jupyter_gpupool.server.allowed import is_allowed, passed_on
         ("POST", "/claims/c-1/release"),
         ("POST", "/claims/c-1/keep_alive"),
         ("GET", "/claims/c-1/explanation"),
+        ("POST", "/estimates"),
+        ("GET", "/reservations"),
         ("GET", "/claims/c-1/logs"),
         ("PUT", "/claims/c-1/kernels/k-1"),
         ("DELETE", "/claims/c-1/kernels/k-1"),
@@ -33,6 +35,8 @@ def test_what_a_user_needs_is_passed_on(method: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
+        ("POST", "/reservations"),
+        ("GET", "/demand"),
         ("GET", "/tokens"),
         ("POST", "/tokens"),
         ("DELETE", "/tokens/t-1"),
