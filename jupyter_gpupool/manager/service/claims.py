@@ -57,7 +57,7 @@ def request_claim(unit: UnitOfWork, command: RequestClaim) -> ClaimId:
 
     Raises:
         BadRequest: If it wants no worker at all, an environment, a queue or a priority that nobody
-            has, or its key was used otherwise.
+            has, its deadline is over, or its key was used otherwise.
         NotAllowed: If it wants a queue that is not its user's.
         Conflict: If its user has too many claims already, or its environment cannot be used.
     """
@@ -143,6 +143,7 @@ def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:
 
 
 def _open(unit: UnitOfWork, command: RequestClaim) -> str:
+    _refuse_past(unit, command.request)
     _refuse_too_many(unit, command.caller.user)
     check_environment(unit, command.request)
     request = _placed_in_line(unit, command)
@@ -218,6 +219,15 @@ def _refuse_too_many(unit: UnitOfWork, user: UserName) -> None:
         raise Conflict(
             f"You have {plural(most, 'claim')} that live, and the pool allows no more.",
             hint="Release some, or ask for several workers with one claim.",
+        )
+
+
+def _refuse_past(unit: UnitOfWork, request: ClaimRequest) -> None:
+    if request.deadline is not None and request.deadline <= unit.now:
+        raise BadRequest(
+            "The deadline is over already.",
+            field="deadline",
+            hint="Give one that is ahead, or leave it out.",
         )
 
 

@@ -7,7 +7,7 @@ reservations` and `clearing`.
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from jupyter_gpupool.manager.auth.caller import Caller, no_such
 from jupyter_gpupool.pool.errors import BadRequest, NotAllowed
@@ -20,6 +20,9 @@ from .in_force import PolicyInForce
 from .once import OnceKey, once
 from .policy_tree import capacity_of
 from .unit import UnitOfWork
+
+_FARTHEST = timedelta(days=3660)
+_CLOCK = "%Y-%m-%d %H:%M"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +96,18 @@ def bookings_of(reservations: Iterable[Reservation]) -> tuple[Booking, ...]:
 
 
 def _reserve(unit: UnitOfWork, command: ReserveDevices) -> str:
+    if command.ends > unit.now + _FARTHEST:
+        raise BadRequest(
+            "The reservation ends more than ten years from now.",
+            field="ends",
+            hint="Reserve for a shorter time.",
+        )
     made = Reservation(
         id=f"r-{secrets.token_hex(8)}",
         queue=command.queue,
         devices=command.devices,
-        begins=command.begins,
+        # What is past of a window is of no use, and has no place in the calendar's far ends.
+        begins=max(command.begins, unit.now) if command.ends > unit.now else command.begins,
         ends=command.ends,
         by=command.caller.user,
         note=command.note,
@@ -120,7 +130,8 @@ def _now_s(unit: UnitOfWork) -> float:
 
 def _what(made: Reservation) -> str:
     devices = plural(made.devices, "device")
-    return f"{devices} for {made.queue} from {made.begins:%Y-%m-%d %H:%M} to {made.ends:%H:%M} UTC"
+    begins, ends = (f"{moment.astimezone(UTC):{_CLOCK}}" for moment in (made.begins, made.ends))
+    return f"{devices} for {made.queue} from {begins} to {ends} UTC"
 
 
 def _check_queue(policy: PolicyInForce, queue: str) -> None:

@@ -1,5 +1,7 @@
 """Estimates over HTTP: when a claim would start that nobody has made."""
 
+from datetime import timedelta
+
 import pytest
 
 _URL = "/api/v1/estimates"
@@ -58,7 +60,7 @@ async def test_impossible_claim_is_told_the_largest_gang(site):
 async def test_deadline_that_cannot_be_met_is_told(site):
     """The start alone comes later than that."""
     agent = await site.host(devices=1)
-    soon = site.parts.service.clock.now().isoformat()
+    soon = (site.parts.service.clock.now() + timedelta(minutes=1)).isoformat()
     async with await site.client() as client:
         await held(site, agent, client, expected_s=3600)
         told = (await client.post(_URL, json=terms(deadline=soon))).json()
@@ -74,6 +76,7 @@ async def test_deadline_that_cannot_be_met_is_told(site):
         (terms(priority="urgent"), 422, "priority"),
         (terms(gpus=3), 422, "gpus"),
         (terms(expected_s=-1), 422, "expected_s"),
+        (terms(deadline="2020-01-01T00:00:00Z"), 422, "deadline"),
     ],
 )
 async def test_nonsense_is_refused_as_for_a_claim(site, body, status, field):

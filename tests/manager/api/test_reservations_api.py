@@ -1,6 +1,6 @@
 """Reservations over HTTP: who may book, what is refused, what stays."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
@@ -90,6 +90,8 @@ async def test_more_than_the_pool_has_is_refused_with_numbers(school):
         ({"begins": "2100-01-05T10:00:00"}, "begins"),
         ({"begins": "2100-01-05T10:00:00Z"}, "ends"),
         ({"begins": "2000-01-05T10:00:00Z", "ends": "2000-01-05T12:00:00Z"}, "ends"),
+        ({"ends": "9999-12-31T23:59:59-12:00"}, "ends"),
+        ({"begins": "0001-01-01T00:00:00+14:00", "ends": "0001-01-01T00:00:01+14:00"}, "ends"),
         ({"until": "12:00"}, "until"),
     ],
 )
@@ -98,6 +100,16 @@ async def test_nonsense_is_refused_by_the_name_of_its_field(school, changes, fie
     async with await school.client("root", Role.ADMIN) as root:
         answer = await root.post(_URL, json=window(school) | changes)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+async def test_window_that_began_already_begins_now(school):
+    """However long ago it was said to."""
+    past = {"begins": "0001-01-01T00:00:00+14:00"}
+    now = school.parts.service.clock.now()
+    async with await school.client("root", Role.ADMIN) as root:
+        made = (await root.post(_URL, json=window(school) | past)).json()
+    assert made["is_open"]
+    assert datetime.fromisoformat(made["begins"]) >= now
 
 
 async def test_repeated_request_books_once(school):

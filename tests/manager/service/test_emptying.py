@@ -132,6 +132,7 @@ async def test_nobody_else_goes_while_devices_are_being_freed(pool):
     agent = await pool.joined("a", 4)
     await apply(pool)
     old = await pool.claim(2, user="bob")
+    pool.time.pass_s(1.0)
     young = await pool.claim(2, user="dora")
     await pool.come_up(agent)
     await booked(pool)
