@@ -16,7 +16,7 @@ from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import SurplusOrder
 
 from .amounts import Amount
-from .backfill import keep_for_blocked
+from .backfill import is_blocked, keep_for_blocked
 from .decisions import Decisions
 from .fitting import Sieve, Sifted
 from .granting import serve
@@ -141,8 +141,12 @@ class KeptBooks:
         ledger.inventory.expect(workload_of(ledger.expected.items()))
         keep_promises(ledger, [self._promised[one] for one in sorted(self._promised)], made)
         self._enter(made.touched)
-        kept = keep_for_blocked(ledger, self._waiters.all())
-        self._grant(made, kept)
+        waiting = list(self._waiters.all())
+        # Who fits nowhere does not either once something is kept.
+        is_kept_for = any(is_blocked(ledger, member) for member in waiting)
+        sifted = Sieve().sift(ledger, waiting) if is_kept_for else None
+        kept = keep_for_blocked(ledger, waiting)
+        self._grant(made, kept, sifted)
         self._look_for_room(made, kept, stirred)
         kept.close()
         self._end_pass(made)
@@ -171,13 +175,12 @@ class KeptBooks:
     def _request(self, leaf: int) -> Amount:
         return self.ledger.request(self._asked[leaf].values())
 
-    def _grant(self, made: Made, kept: Kept) -> None:
+    def _grant(self, made: Made, kept: Kept, sifted: Sifted | None) -> None:
         """Serve whoever can be: anybody if something was given back, else those who are new."""
         ledger, sieve, new = self.ledger, self._sieve, self._new(made)
-        if kept.reservations:
+        if kept.reservations and sifted is not None:
             # What is kept is open to some and not to others, and to others still in the next pass.
             sieve = self._sieve = Sieve()
-            sifted = Sifted(list(self._waiters.all()), [])
         elif self._is_looser:
             sifted = Sifted(self._waiters.fitting(ledger, sieve, self._freed, new), [])
         else:
