@@ -5,13 +5,14 @@ The median is played with what everything is expected to take, the late estimate
 ten like it stay below. A claim that is not made yet is estimated as if it were.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from jupyter_gpupool.pool.ids import ClaimId
 
 from .backfill import keep_for_blocked
+from .booked import holding, kept_by_bookings
 from .forecast import EndsAt, order_of_service, starts_of
 from .granting import grant_from_free
 from .ledger import Ledger, Member
@@ -112,8 +113,8 @@ def _estimated(view: PoolView, ledger: Ledger) -> dict[ClaimId, Estimate]:
     typical_s = _typical_s(view)
     bounds, order = _reserved(ledger), order_of_service(ledger)
     promised = [m.view.id for m in ledger.members.values() if m.promised]
-    median_starts = starts_of(ledger, order, _ends_at(typical_s, late=False))
-    late_starts = starts_of(Ledger(view), order, _ends_at(typical_s, late=True))
+    median_starts = _played(ledger, order, _ends_at(typical_s, late=False))
+    late_starts = _played(Ledger(view), order, _ends_at(typical_s, late=True))
     found: dict[ClaimId, Estimate] = {}
     for claim_id in (*promised, *order):
         p50_s = _earlier(median_starts.get(claim_id), bounds.get(claim_id))
@@ -124,9 +125,15 @@ def _estimated(view: PoolView, ledger: Ledger) -> dict[ClaimId, Estimate]:
     return found
 
 
+def _played(ledger: Ledger, order: Sequence[ClaimId], ends_at: EndsAt) -> dict[ClaimId, float]:
+    booked = tuple(holding(ledger, kept_by_bookings(ledger))) if ledger.bookings else ()
+    return starts_of(ledger, order, ends_at, booked)
+
+
 def _reserved(ledger: Ledger) -> dict[ClaimId, float]:
     """By when the pass's own reservations let blocked claims start."""
-    kept = keep_for_blocked(ledger, [m for m in ledger.members.values() if m.needs])
+    booked = kept_by_bookings(ledger)
+    kept = keep_for_blocked(ledger, [m for m in ledger.members.values() if m.needs], booked)
     kept.close()
     return {r.holder.view.id: r.gap.start_s for r in kept.reservations if r.holder is not None}
 
@@ -154,7 +161,8 @@ def _ends_at(typical_s: float, *, late: bool) -> EndsAt:
 def _alternatives(view: PoolView, claim: ClaimView) -> Iterator[Alternative]:
     """What would start now beside all who are before it in line: fewer, or of another model."""
     ledger = _books(view)
-    grant_from_free(ledger, [m for m in ledger.members.values() if m.needs and not m.promised])
+    waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
+    grant_from_free(ledger, waiting, kept_by_bookings(ledger))
     for workers in range(claim.minimum - 1, 0, -1):
         if _fits_now(ledger, replace(claim, minimum=workers, maximum=workers)):
             yield Alternative(workers=workers)

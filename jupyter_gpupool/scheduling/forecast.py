@@ -6,7 +6,7 @@ whoever is behind them needs as much. Neither reclaim nor what may still arrive 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -59,7 +59,12 @@ class _Play:
     starts: dict[ClaimId, float] = field(default_factory=dict)
 
 
-def starts_of(ledger: Ledger, order: Sequence[ClaimId], ends_at: EndsAt) -> dict[ClaimId, float]:
+def starts_of(
+    ledger: Ledger,
+    order: Sequence[ClaimId],
+    ends_at: EndsAt,
+    booked: Iterable[tuple[float, Member]] = (),
+) -> dict[ClaimId, float]:
     """Foresee when each claim that waits for its minimum will start.
 
     Args:
@@ -67,11 +72,14 @@ def starts_of(ledger: Ledger, order: Sequence[ClaimId], ends_at: EndsAt) -> dict
             much as new ones.
         order: The claims that wait, in the order of service.
         ends_at: How long things are taken to last.
+        booked: What is hidden in the books until a moment; see `booked.holding`.
 
     Returns:
         The moments, on the axis of the view; whoever never starts is missing.
     """
     play = _begin(ledger, order, ends_at)
+    for until_s, member in booked:
+        heappush(play.ends, (play.moment_of(until_s), next(play.serial), member))
     _start_all(play, ledger.now_s)
     while play.ends and any(play.lines.values()):
         now_s = play.ends[0][0]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from gap_world import a_claim, a_host, a_queue, a_view, on
 
+from jupyter_gpupool.scheduling.estimates import estimate_claim, estimates
 from jupyter_gpupool.scheduling.reservations import Booking, tree_at
 from jupyter_gpupool.scheduling.rounds import Steps, plan
 
@@ -75,6 +76,31 @@ def test_classes_side_by_side_empty_devices_for_both():
     runs = replace(BATCH, held=on("h-0", "h-1", "h-2", "h-3"), started_s=0.0)
     made = decided(runs, now_s=500.0, bookings=(CLASS, beside))
     assert sum(len(notice.workers) for notice in made.notices) == 4
+
+
+def foreseen(*claims, now_s: float, devices: int = 4):
+    """When claims are thought to start beside the booking, and what would start now."""
+    view = a_view(
+        [a_host("h", devices)], claims, now_s=now_s, queues=(a_queue("class", 0), a_queue("q", 0))
+    )
+    booked = replace(view, tree=tree_at(view.tree, (CLASS,), now_s), bookings=(CLASS,))
+    return booked, estimates(booked)
+
+
+def test_start_is_not_foreseen_on_what_is_booked():
+    """Two of four devices are kept: three come free together when the window closes."""
+    runs = a_claim("runs", 2, held=on("h-0", "h-1"), started_s=0.0, expected_s=1800.0)
+    wide = a_claim("wide", 3, queue="q", since_s=1400.0)
+    _, found = foreseen(runs, wide, now_s=1500.0)
+    assert found["wide"].start_p50_s == 2000.0
+
+
+def test_nothing_booked_is_offered_instead():
+    """What would start now does so beside the booking alone."""
+    runs = a_claim("runs", held=on("h-0"), started_s=0.0, expected_s=1800.0)
+    view, _ = foreseen(runs, now_s=1500.0)
+    offered = estimate_claim(view, a_claim("wide", 3, queue="q", since_s=1500.0)).alternatives
+    assert [each.workers for each in offered] == [1]
 
 
 def test_limit_that_ends_in_time_serves_one_booking_only():
