@@ -12,12 +12,15 @@ def read_policy_file(path: str) -> str:
     """The document, or "" if no file is named.
 
     Raises:
-        BadRequest: If it cannot be read.
+        BadRequest: If it cannot be read, or is empty: that says neither this policy nor none.
     """
     if not path:
         return ""
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise BadRequest(f"The policy file {path} cannot be read: {why}.") from error
+    if not text.strip():
+        raise BadRequest(f"The policy file {path} is empty.")
+    return text

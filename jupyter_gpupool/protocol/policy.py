@@ -28,6 +28,7 @@ _Amount = Annotated[float, Field(ge=0, le=1e9)]
 _Names = tuple[Words, ...]
 _HOUR_S = 3600
 _NO_TIME = ("0", "0s")
+_LONGEST_SHOWN = 60
 _LONGEST_GRACE_S = 3600.0
 
 
@@ -60,11 +61,12 @@ class PerUser(Body):
     def to_terms(self, key: str) -> UserTerms:
         """The same in whole numbers."""
         has_budget = self.gpu_hours is not None
+        period_s = _above_zero(self.period, f"{key}.period") if has_budget else None
         return UserTerms(
             devices=_thousandths(self.gpus),
             claims=self.claims,
             device_s=None if self.gpu_hours is None else round(self.gpu_hours * _HOUR_S),
-            period_s=max(1, round(_seconds(self.period, f"{key}.period"))) if has_budget else None,
+            period_s=None if period_s is None else max(1, round(period_s)),
         )
 
 
@@ -125,7 +127,7 @@ class SchedulingEntry(Body):
     def to_rules(self) -> Rules:
         """The pool's own rules."""
         return Rules(
-            half_life_s=_seconds(self.half_life, "scheduling.half_life"),
+            half_life_s=_above_zero(self.half_life, "scheduling.half_life"),
             usage_weight=self.usage_weight,
             surplus_order=self.surplus_order,
             sharing=self.sharing,
@@ -165,20 +167,31 @@ def parse_policy(text: str) -> Policy:
         BadRequest: In one sentence that names the line, or the key, and what is wrong there.
     """
     try:
-        return PolicyDocument.model_validate(tomllib.loads(text)).to_policy()
-    except tomllib.TOMLDecodeError as error:
+        read = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        # The parser lets through what Python says of numbers too long and tables too deep.
         raise BadRequest(f"The policy is no TOML: {error}.") from error
+    try:
+        return PolicyDocument.model_validate(read).to_policy()
     except ValidationError as error:
         raise _first_of(error.errors(include_url=False)) from error
 
 
 def _first_of(errors: Sequence[Any]) -> BadRequest:
     first: Mapping[str, Any] = errors[0]
-    key = ".".join(str(part) for part in first["loc"] if part != "[key]")
+    key = ".".join(_shown(str(part)) for part in first["loc"] if part != "[key]")
     if first["type"] == "extra_forbidden":
         return BadRequest(f'The policy knows no key "{key}".', field=key)
     said = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "string_pattern_mismatch":
+        said = "it holds what cannot be printed"
     return BadRequest(f"{key or 'The policy'}: {said[:1].lower()}{said[1:]}.", field=key)
+
+
+def _shown(part: str) -> str:
+    """A part of a key so that the sentence about it stays one line that people can read."""
+    short = part if len(part) <= _LONGEST_SHOWN else f"{part[:_LONGEST_SHOWN]}…"
+    return short if short.isprintable() else ascii(short)
 
 
 def _class(name: str, entry: PriorityEntry) -> PriorityClass:
@@ -207,8 +220,10 @@ def _bytes(text: str, key: str) -> int:
 
 
 def _seconds(text: str, key: str) -> float:
-    if text.strip() in _NO_TIME:
-        return 0.0
+    return 0.0 if text.strip() in _NO_TIME else _above_zero(text, key)
+
+
+def _above_zero(text: str, key: str) -> float:
     try:
         return parse_duration(text, field=key).total_seconds()
     except BadRequest as error:

@@ -168,8 +168,9 @@ class Ledger:
             member.recount()
 
     def may_fulfil(self, member: Member) -> bool:
-        """Whether every device that a claim is promised has been freed."""
-        return all(self.inventory.is_open(spot) for spot in member.promised)
+        """Whether every device that a claim is promised is free, and all have given for it."""
+        is_open = self.inventory.is_open
+        return not member.view.awaits and all(map(is_open, member.promised))
 
     def fulfil(self, member: Member) -> None:
         """Let a claim hold what it was promised."""

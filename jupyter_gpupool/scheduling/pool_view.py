@@ -28,6 +28,7 @@ class ClaimView:
         maximum: Workers it would take.
         held: Its workers, in the order of their grants.
         promised: Workers whose devices are being freed for it.
+        awaits: Others still hold what they give for it, be it only room below a limit.
         started_s: When it was granted what it holds, else None.
         attained_s: Device-seconds it has held in all, until now.
         idle: It holds devices and does nothing, by the idle rules' own word.
@@ -54,6 +55,7 @@ class ClaimView:
     worker: WorkerShape = ONE_DEVICE
     held: tuple[HeldWorker, ...] = ()
     promised: tuple[HeldWorker, ...] = ()
+    awaits: bool = False
     started_s: float | None = None
     attained_s: float = 0.0
     idle: bool = False

@@ -5,7 +5,6 @@ a policy is applied, for the division itself accepts more guarantees than device
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import isfinite
 from typing import Final
 
 from jupyter_gpupool.pool.errors import BadRequest
@@ -18,17 +17,24 @@ from jupyter_gpupool.scheduling.amounts import (
 )
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
 
+_LARGEST_WEIGHT: Final = 1_000_000
+_DEEPEST: Final = 64
+"""Levels of queues: more than an organisation has, and shallow enough to be walked by recursion."""
+
 
 def grow(kinds: Kinds, queues: Iterable[Queue]) -> QueueTree:
     """Check queues and join them to a tree.
 
     Raises:
-        BadRequest: A name is empty or given twice, a parent is unknown, parents form a circle, an
-            amount has the wrong length, a number is negative, a guarantee is above its limit.
+        BadRequest: A name is empty or given twice, a parent is unknown, parents form a circle or
+            too long a chain, an amount has the wrong length, a number is negative or no weight, a
+            guarantee is above its limit.
     """
     given = tuple(queues)
     _check_names(given)
-    _check_parents({queue.name: queue.parent for queue in given})
+    parents = {queue.name: queue.parent for queue in given}
+    _check_parents(parents)
+    _check_depth(parents)
     for queue in given:
         _check_numbers(kinds, queue)
     return link(kinds, given)
@@ -108,6 +114,16 @@ def _check_parents(parents: dict[str, str | None]) -> None:
         sound.update(walk)
 
 
+def _check_depth(parents: dict[str, str | None]) -> None:
+    levels: list[set[str | None]] = [{None}]
+    while below := {name for name, parent in parents.items() if parent in levels[-1]}:
+        levels.append(set(below))
+        if len(levels) - 1 > _DEEPEST:
+            name = min(below)
+            why = f"stands more than {_DEEPEST} levels deep, which is the most there may be"
+            raise BadRequest(f'Queue "{name}" {why}.', field="parent")
+
+
 def _check_numbers(kinds: Kinds, queue: Queue) -> None:
     for rule in _RULES:
         if (wrong := rule(kinds, queue)) is not None:
@@ -140,9 +156,9 @@ def _guarantee_above_limit(kinds: Kinds, queue: Queue) -> tuple[str, str] | None
 
 def _unusable_weight(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
     del kinds
-    if isfinite(queue.weight) and queue.weight >= 0:
+    if 0 <= queue.weight <= _LARGEST_WEIGHT:
         return None
-    return "weight", f"a weight of {queue.weight:g}; it must be 0 or more"
+    return "weight", f"a weight of {queue.weight:g}; it must be from 0 to {_LARGEST_WEIGHT}"
 
 
 def _negative_time(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:

@@ -157,10 +157,12 @@ def obstacles_in_words(hindered: Mapping[Obstacle, int]) -> str:
 def freeing(ledger: Ledger, member: Member) -> Waiting:
     """Say how far the devices are that a claim is promised."""
     ready = sum(map(ledger.inventory.is_open, member.promised))
-    reason = (
-        f"{ready} of its {plural(len(member.promised), 'worker')} could start; the devices of the"
-        " others are being freed for it."
-    )
+    workers = plural(len(member.promised), "worker")
+    reason = f"{ready} of its {workers} could start; the devices of the others are being freed."
+    if not ready:
+        reason = "Its devices are being freed for it."
+    elif ready == len(member.promised):
+        reason = "Its devices are free; it starts when those who make room for it have done so."
     return Waiting(claim_id=member.view.id, place=1, constraint=Constraint.FREEING, reason=reason)
 
 

@@ -5,14 +5,17 @@ from pathlib import Path
 
 from jupyter_gpupool.manager.service.policy import in_force
 from jupyter_gpupool.protocol import policy
+from jupyter_gpupool.scheduling.queue_checks import check_guarantees
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 [DOCUMENT] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_document_of_the_page_makes_a_tree():
-    """Copied as it is, it starts a manager."""
-    assert set(in_force(DOCUMENT, 1).tree.queues) == {"research", "vision", "speech", "guests"}
+    """Copied as it is, it starts a manager, and one whose hosts have joined as well."""
+    tree = in_force(DOCUMENT, 1).tree
+    assert set(tree.queues) == {"research", "vision", "speech", "guests"}
+    check_guarantees(tree, (10**15,) * len(tree.kinds))
 
 
 def test_every_key_stands_on_the_page():

@@ -68,7 +68,13 @@ def test_rules_and_classes_are_read():
         ("[queues.a]\nhighest = 'x'", 'Queue "a" names the priority class "x"'),
         ("[queues.a]\n[scheduling]\ngrace = '2h'", "scheduling.grace: "),
         ("[queues.a]\n[priorities.x]\nrank = 1.5", "priorities.x.rank: "),
+        ("[queues.a]\n[scheduling]\nhalf_life = '0s'", "scheduling.half_life: "),
+        ("[queues.a]\nper_user = { gpu_hours = 1, period = '0s' }", "queues.a.per_user.period: "),
+        ('[queues."a\\nb"]', r"queues.'a\nb': it holds what cannot be printed."),
+        (f"[queues.{'x' * 9999}]", f"queues.{'x' * 60}…: "),
         ("[queues.a\n", "The policy is no TOML: "),
+        (f"[queues.a]\npriority = {'9' * 5000}", "The policy is no TOML: "),
+        (f"a = {'[' * 5000}", "The policy is no TOML: "),
         ("", "queues: "),
     ],
 )

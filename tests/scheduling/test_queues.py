@@ -109,11 +109,19 @@ def test_users_added_again_change_nothing(company):
         ([a_queue("a", limit=-1)], 'Queue "a" has a negative limit of -0.001 devices.'),
         (
             [replace(a_queue("a"), weight=-2)],
-            'Queue "a" has a weight of -2; it must be 0 or more.',
+            'Queue "a" has a weight of -2; it must be from 0 to 1000000.',
         ),
         (
             [replace(a_queue("a"), weight=float("nan"))],
-            'Queue "a" has a weight of nan; it must be 0 or more.',
+            'Queue "a" has a weight of nan; it must be from 0 to 1000000.',
+        ),
+        (
+            [replace(a_queue("a"), weight=1e308)],
+            'Queue "a" has a weight of 1e+308; it must be from 0 to 1000000.',
+        ),
+        (
+            [a_queue("0"), *(a_queue(f"{n}", f"{n - 1}") for n in range(1, 1500))],
+            'Queue "64" stands more than 64 levels deep, which is the most there may be.',
         ),
         (
             [replace(a_queue("a"), limit=(1, 1))],

@@ -66,6 +66,7 @@ class Books:
         self._placed: dict[ClaimId, None] = {}
         self._noticed: dict[LeaseId, None] = {}
         self._promised: dict[ClaimId, None] = {}
+        self._warned: dict[ClaimId, None] = {}
         self._with_kernels: dict[UserName, dict[ClaimId, None]] = {}
         self._ended: deque[ClaimId] = deque()
 
@@ -84,6 +85,10 @@ class Books:
     def promised(self) -> Iterator[ClaimRecord]:
         """The claims for which devices are kept."""
         return (self.claims[claim_id] for claim_id in self._promised)
+
+    def warned(self) -> Iterator[ClaimRecord]:
+        """The claims that are under a warning."""
+        return (self.claims[claim_id] for claim_id in self._warned)
 
     def noticed(self) -> Iterator[Lease]:
         """The leases that will be taken back."""
@@ -119,6 +124,10 @@ class Books:
                 self._promised[claim.id] = None
             else:
                 self._promised.pop(claim.id, None)
+            if claim.warning is not None:
+                self._warned[claim.id] = None
+            else:
+                self._warned.pop(claim.id, None)
             if claim.kernels:
                 self._with_kernels.setdefault(claim.owner, {})[claim.id] = None
             else:

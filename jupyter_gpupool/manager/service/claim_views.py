@@ -11,7 +11,7 @@ from functools import partial
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.device import Device
 from jupyter_gpupool.pool.host import Host, HostPhase
-from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.pool.rules import SurplusOrder
@@ -61,6 +61,7 @@ class _Looking:
     def __init__(self, view: View, sight: Sight, now_s: float, monotonic_s: float) -> None:
         self._view = view
         self._barring = Barring(view)
+        self._awaiting = frozenset(_awaiting(view.noticed()))
         self._sight = sight
         self._now_s = now_s
         self._monotonic_s = monotonic_s
@@ -71,7 +72,8 @@ class _Looking:
         """The claim as it stands; what it was made of before and is still so is not made anew."""
         barred = self._barring.of(record)
         barred = self._sight.barred.setdefault(barred, barred)
-        parts = (record, self._view.policy, barred, self._phase_of_host(record), *leases)
+        awaits, phase = record.claim.id in self._awaiting, self._phase_of_host(record)
+        parts = (record, self._view.policy, barred, phase, awaits, *leases)
         if self._varies(record):
             return self._make(record, barred, leases)
         make = partial(self._make, record, barred, leases)
@@ -102,6 +104,7 @@ class _Looking:
             worker=worker_shape(view, record, barred),
             held=tuple(HeldWorker(lease.host_id, (lease.device,)) for lease in leases),
             promised=record.promised,
+            awaits=claim.id in self._awaiting,
             started_s=min(granted_s, default=None),
             attained_s=self._attained_s(granted_s),
             # Until hibernation keeps results, a claim is hibernated only for another's share.
@@ -142,6 +145,13 @@ class _Looking:
         place = record.claim.scheduler
         host = self._view.hosts.get(place.host_id) if place is not None else None
         return None if host is None else host.phase
+
+
+def _awaiting(noticed: Iterable[Lease]) -> Iterator[ClaimId]:
+    """For whom leases are being taken that are not given back yet."""
+    for lease in noticed:
+        if lease.counts and lease.notice is not None:
+            yield from lease.notice.claimants
 
 
 def _is_all_taken(leases: Iterable[Lease]) -> bool:

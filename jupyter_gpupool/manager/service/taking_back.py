@@ -78,7 +78,8 @@ def clear_void(unit: UnitOfWork, promised: frozenset[ClaimId]) -> None:
     ]
     for lease in void:
         unit.put_lease(replace(lease, notice=None))
-    for claim_id in sorted({lease.claim_id for lease in void}):
+    # A lease that was warned of may have gone by itself, too: its worker died, or its host.
+    for claim_id in sorted(record.claim.id for record in unit.warned()):
         _clear_warning(unit, claim_id, "What it was warned of is needed no more.")
 
 

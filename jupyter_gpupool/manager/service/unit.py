@@ -124,6 +124,12 @@ class UnitOfWork:
         yield from (r for r in self._below.promised() if r.claim.id not in changed)
         yield from (r for r in changed.values() if r is not None and r.promised)
 
+    def warned(self) -> Iterator[ClaimRecord]:
+        """The claims that are under a warning."""
+        changed = self.claims.changed
+        yield from (r for r in self._below.warned() if r.claim.id not in changed)
+        yield from (r for r in changed.values() if r is not None and r.claim.warning is not None)
+
     def noticed(self) -> Iterator[Lease]:
         """The leases that will be taken back."""
         changed = self.leases.changed

@@ -12,8 +12,10 @@ from jupyter_gpupool.manager.service.using import KeepClaim, keep_claim
 from jupyter_gpupool.manager.settings import Settings
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
+from jupyter_gpupool.pool.device import DeviceState, Health
 from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.protocol.link import ProcessPhase
 
 TEAMS = """
 [queues.vision]
@@ -23,6 +25,19 @@ users = ["ann"]
 users = ["*"]
 [scheduling]
 grace = "30s"
+"""
+
+LIMITED = """
+[queues.lab]
+guarantee = { gpus = 2 }
+limit = { gpus = 2 }
+[queues.vision]
+parent = "lab"
+guarantee = { gpus = 2 }
+users = ["ann"]
+[queues.others]
+parent = "lab"
+users = ["*"]
 """
 
 
@@ -173,3 +188,34 @@ async def test_worker_on_another_host_is_named_to_its_scheduler(pool):
     [leaving] = [x.id for x in pool.leases(bob) if x.phase is LeasePhase.RETIRING]
     wanted = {claim.claim_id: claim for claim in pool.desired(holder).claims}
     assert wanted[bob.id].scheduler.retire == (leaving,)
+
+
+async def test_warning_goes_with_the_lease_it_was_of(teams):
+    """Whether its worker dies or its device is given back: nothing more will be taken."""
+    pool, agent = teams
+    bob = await pool.claim(1, 2, user="bob")
+    await pool.come_up(agent)
+    await pool.claim(1)
+    [noticed] = [lease.id for lease in pool.leases(bob) if lease.notice is not None]
+    assert pool.now(bob).warning is not None
+    agent.workers[noticed] = ProcessPhase.FAILED
+    await pool.say(agent)
+    assert (pool.now(bob).phase, pool.now(bob).warning) == (Phase.RUNNING, None)
+
+
+async def test_room_below_a_limit_is_given_before_it_is_used(pool):
+    """Devices are free, yet their queue never holds more than it may, and nobody keeps too much."""
+    agent = await pool.joined("a", 4)
+    command = ApplyPolicy(source=LIMITED, by=UserName("root"))
+    await pool.service.execute(partial(apply_policy, command=command))
+    bob = await pool.claim(2, user="bob")
+    unwell = DeviceState(health=Health.QUARANTINED)
+    agent.states = {lease.device: unwell for lease in pool.leases(bob)}
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    await pool.claim(9, user="cleo")  # one more pass
+    assert pool.now(bob).warning is not None
+    assert pool.leases(ann) == []
+    await pool.pass_s(31)
+    assert pool.now(bob).end is EndKind.RECLAIMED
+    assert pool.now(ann).phase is Phase.STARTING
