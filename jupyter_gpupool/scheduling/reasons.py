@@ -12,6 +12,7 @@ from jupyter_gpupool.pool.units import format_bytes, plural
 
 from .amounts import NO_LIMIT, WHOLE_DEVICE
 from .bounds import Hindrance
+from .bounds_wording import at_guarantee, at_limit
 from .counting import Counting, Gang
 from .decisions import Constraint, Waiting
 from .ledger import Ledger, Member
@@ -82,25 +83,11 @@ class _Telling:
         member = hindrance.member
         match constraint:
             case Constraint.LIMIT:
-                return self._at_limit(hindrance)
+                return at_limit(self._ledger, member, hindrance.queue)
             case Constraint.GUARANTEE:
-                return self._at_guarantee(hindrance)
+                return at_guarantee(self._ledger, member, hindrance.queue)
             case _:
                 return self._short(member, constraint, seen)
-
-    def _at_limit(self, hindrance: Hindrance) -> str:
-        queue = hindrance.queue
-        held = _devices(self._ledger.held[queue][0])
-        name, most = self._name(queue), _devices(self._ledger.limit[queue][0])
-        return f"{name} holds {held} of the {most} devices it may have at most."
-
-    def _at_guarantee(self, hindrance: Hindrance) -> str:
-        queue = hindrance.queue
-        firm, most = (
-            _devices(amounts[queue][0]) for amounts in (self._ledger.firm, self._ledger.guarantee)
-        )
-        name = self._name(queue)
-        return f"{firm} of the {most} devices guaranteed to {name} are held for good by its claims."
 
     def _short(self, member: Member, constraint: Constraint, seen: _Seen) -> str:
         ahead = self._ahead_of(seen)
@@ -108,7 +95,7 @@ class _Telling:
         needed, each = _lacks(member), max(1, member.view.worker.devices)
         lacking = needed if constraint is Constraint.GANG else needed - min(seen.free, needed)
         what = _described(member, needed * each)
-        parts = [f"{start} for {lacking * each} of {what}"]
+        parts = [f"{start} for {lacking * each} of {what}" if lacking else f"{start} for {what}"]
         if constraint is Constraint.GANG:
             parts.append("enough are free, but not together")
         if constraint is Constraint.RESERVED:
