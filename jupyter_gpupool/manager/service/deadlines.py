@@ -92,6 +92,10 @@ class Deadlines:
         else:
             self.look_again.clear()
 
+    def pass_failed(self, monotonic_s: float) -> None:
+        """What fails now may work a little later, though nothing else happens meanwhile."""
+        self.look_again[None] = monotonic_s + _LOOK_AGAIN_S
+
     def follow_reservations(self, books: Books, now: datetime, monotonic_s: float) -> None:
         """When the next window concerns a pass, and when what was announced is taken."""
         now_s = now.timestamp()

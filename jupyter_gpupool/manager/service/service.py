@@ -268,6 +268,7 @@ class Service:
             decided = run_pass(child, self.books.live.total(), alone)
         except Exception:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
             _LOG.exception("A scheduling pass failed; nothing was granted")
+            self.deadlines.pass_failed(unit.moment.monotonic_s)
             return None
         child.merge()
         return decided

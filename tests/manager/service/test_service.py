@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gpupool.manager.service import service
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import BadRequest, Unavailable
 
 
@@ -151,3 +152,14 @@ async def test_queue_is_bounded(pool, monkeypatch):
     outcomes = await asyncio.gather(*(pool.claim(1) for _ in range(9)), return_exceptions=True)
     refused = [outcome for outcome in outcomes if isinstance(outcome, Unavailable)]
     assert (len(refused), len(pool.service.books.claims)) == (4, 5)
+
+
+async def test_pass_that_failed_is_tried_again_by_time_alone(pool, monkeypatch):
+    """Nobody has to do anything before a claim that fits is granted after all."""
+    await pool.joined("a", 2)
+    with monkeypatch.context() as defect:
+        defect.setattr(service, "run_pass", lambda *_: 1 / 0)
+        claim = await pool.claim(1)
+    assert pool.now(claim).phase is Phase.PENDING
+    await pool.pass_s(31)
+    assert pool.now(claim).phase is Phase.STARTING
