@@ -21,7 +21,7 @@ from .once import OnceKey, once
 from .policy_tree import capacity_of
 from .unit import UnitOfWork
 
-_FARTHEST = timedelta(days=3660)
+_FARTHEST = timedelta(days=36_600)
 _CLOCK = "%Y-%m-%d %H:%M"
 
 
@@ -98,7 +98,7 @@ def bookings_of(reservations: Iterable[Reservation]) -> tuple[Booking, ...]:
 def _reserve(unit: UnitOfWork, command: ReserveDevices) -> str:
     if command.ends > unit.now + _FARTHEST:
         raise BadRequest(
-            "The reservation ends more than ten years from now.",
+            "The reservation ends more than a hundred years from now.",
             field="ends",
             hint="Reserve for a shorter time.",
         )
