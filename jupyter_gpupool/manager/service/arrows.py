@@ -30,7 +30,9 @@ def take(unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent) -> Claim:
     unit.record(taken.kind, taken.reason, owner=taken.claim.owner, claim_id=claim_id)
     if Effect.END_LEASES in taken.effects:
         end_leases(unit, unit.leases_of(claim_id), taken.reason)
-    unit.replan = unit.replan or Effect.REPLAN in taken.effects
+    # Where it failed before it may grow once it runs, for it no longer avoids those hosts.
+    forgives = runs and bool(record.avoid)
+    unit.replan = unit.replan or forgives or Effect.REPLAN in taken.effects
     return taken.claim
 
 
