@@ -125,6 +125,8 @@ def kernel(
     client.stop_channels()
     manager.shutdown_kernel(now=False)
     manager.cleanup_resources()
+    # A claim outlives its kernel, and others in this process want all devices.
+    pool.background.run(lambda _say: pool.client.release_all())
 
 
 def test_magics_are_there_beside_the_users_own(kernel: Kernel) -> None:
