@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gpupool.manager.auth.caller import Caller, no_such, require_sight
 from jupyter_gpupool.pool.claim import WAITING, Claim, Phase, open_claim
-from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, Rescaled
+from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, MinimumUp, Rescaled
 from jupyter_gpupool.pool.errors import BadRequest, Conflict
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
@@ -184,7 +184,19 @@ def _scale(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> str:
         after = take(unit, claim.id, Rescaled(reason=reason, bounds=bounds))
         # What has not registered yet holds no result, so it needs nobody's choice.
         _end_surplus(unit, after, lambda lease: lease.phase is LeasePhase.GRANTED)
+        _run_if_enough(unit, after)
     return claim.id
+
+
+def _run_if_enough(unit: UnitOfWork, claim: Claim) -> None:
+    """With fewer workers to wait for, a claim that is starting may have all it needs."""
+    place = claim.scheduler
+    if claim.phase is not Phase.STARTING or place is None or place.address is None:
+        return
+    running = sum(x.phase is LeasePhase.RUNNING for x in unit.leases_of(claim.id))
+    if running >= max(1, claim.bounds.minimum):
+        reason = f"{plural(running, 'worker')} registered, which is enough now."
+        take(unit, claim.id, MinimumUp(reason=reason))
 
 
 def _end_surplus(unit: UnitOfWork, claim: Claim, may_go: Callable[[Lease], bool]) -> None:

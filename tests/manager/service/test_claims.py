@@ -118,6 +118,16 @@ async def test_scaling_down_lets_the_scheduler_choose(pool):
     assert (wanted.scheduler.keep_workers, len(wanted.workers)) == (1, 3)
 
 
+async def test_starting_claim_that_is_scaled_to_what_is_up_runs(pool):
+    """It waits for no worker that it no longer wants, on a host that says nothing."""
+    agent, silent = await pool.joined("a", devices=2), await pool.joined("b", devices=1)
+    claim = await pool.claim(3)
+    await pool.silent(silent)
+    await pool.come_up(agent)
+    await pool.scale(claim, 2, 2)
+    assert pool.service.books.claims[claim.id].claim.phase is Phase.RUNNING
+
+
 async def test_late_scale_down_takes_the_youngest(pool):
     """A scheduler that does not choose in time loses the choice."""
     agent = await pool.joined(devices=2)
