@@ -1,4 +1,4 @@
-"""Many claims at once on four devices: all served, in their order, never two on one device."""
+"""Fifty claims at once on four devices: all served, in their order, never two on one device."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -9,12 +9,12 @@ from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool
 from e2e_harness.seeding import ROUNDS, SEED
 
-CLAIMS = 20 * ROUNDS
+CLAIMS = 50 * ROUNDS
 
 
 @pytest.fixture
 def crowd(pool: RunningPool) -> list[str]:
-    """Twenty claims a round, asked for at once by eight threads; in the manager's own order."""
+    """Fifty claims a round, asked for at once by eight threads; in the manager's own order."""
     apis = [Api(pool.url, pool.api.token, pool.journal) for _ in range(8)]
     with ThreadPoolExecutor(len(apis)) as threads:
         asked = list(threads.map(lambda n: apis[n % len(apis)].claim(name=f"c{n}"), range(CLAIMS)))
@@ -24,7 +24,7 @@ def crowd(pool: RunningPool) -> list[str]:
     return [str(view["id"]) for view in views]
 
 
-def test_many_claims_are_served_in_their_order(pool: RunningPool, crowd: list[str]) -> None:
+def test_fifty_claims_are_served_in_their_order(pool: RunningPool, crowd: list[str]) -> None:
     """Each starts no later than those that came after it, computes, and goes."""
     user = pool.user()
     chance = random.Random(SEED)

@@ -14,7 +14,7 @@ from e2e_harness.deadlines import eventually
 from e2e_harness.processes import carrying, kill_all
 
 COMMAND = (sys.executable, "-m", "jupyter_gpupool.cli", "demo")
-DEADLINE_S = 120
+DEADLINE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
