@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from .kept import Kept
-from .ledger import Ledger, Member
+from .ledger import Member
 from .making_room import Room, make_room
 from .pieces import pieces_of
 from .steps import Search, Steps
@@ -35,21 +35,11 @@ def end_overrun_for(kept: Kept, claimant: Member) -> Room | None:
     ledger = kept.ledger
     if not kept.is_due(claimant):
         return None
-    overrun = [member for member in ledger.members.values() if has_overrun(ledger, member)]
+    now_s, members = ledger.now_s, ledger.members.values()
+    overrun = [member for member in members if member.spots and member.view.has_overrun(now_s)]
     if not overrun:
         return None
     # Whoever should have gone first goes first.
     overrun.sort(key=lambda member: (member.view.lent_until_s or 0.0, member.view.id))
     pieces = (piece for member in overrun for piece in pieces_of(member))
     return make_room(ledger, claimant, pieces, lambda *_: True, may_move=False)
-
-
-def has_overrun(ledger: Ledger, member: Member) -> bool:
-    """Whether a claim still holds what was lent to it until now at most."""
-    until_s = member.view.lent_until_s
-    return until_s is not None and until_s <= ledger.now_s and bool(member.spots)
-
-
-def overrun_reason(claimant: Member) -> str:
-    """Why a claim that has overrun goes, as its people read it."""
-    return f"It ran longer than expected on devices kept for a claim of {claimant.view.queue}."

@@ -70,6 +70,10 @@ class ClaimView:
     barred_why: str = ""
     scheduler_host: HostId | None = None
 
+    def has_overrun(self, now_s: float) -> bool:
+        """Whether what it was lent is due by now."""
+        return self.lent_until_s is not None and self.lent_until_s <= now_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolView:

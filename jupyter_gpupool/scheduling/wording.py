@@ -40,12 +40,15 @@ def take_of(ledger: Ledger, given: Sequence[tuple[Piece, Member]]) -> Take:
         how=TakeHow.SHRINK if member.spots else ends,
         claimant=claimant.view.id,
         busy=not view.idle,
-        reason=_why(member, claimant, len(spots)),
+        reason=_why(ledger, member, claimant, len(spots)),
     )
 
 
-def _why(member: Member, claimant: Member, count: int) -> str:
+def _why(ledger: Ledger, member: Member, claimant: Member, count: int) -> str:
     workers = plural(count, "worker")
+    if member.view.has_overrun(ledger.now_s):
+        queue = claimant.view.queue
+        return f"It ran longer than expected on lent devices, which a claim of {queue} needs."
     if claimant.leaf == member.leaf:
         return f"{workers} taken for a claim of higher priority of the same user."
     return (

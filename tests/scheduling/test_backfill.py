@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from jupyter_gpupool.scheduling.backfill import keep_for_blocked
 from jupyter_gpupool.scheduling.decisions import Constraint
 from jupyter_gpupool.scheduling.overrunning import end_overrun_for
+from jupyter_gpupool.scheduling.rounds import plan
 from jupyter_gpupool.scheduling.shape import WorkerShape
 from jupyter_gpupool.scheduling.standing import Standing, standing_of
 
@@ -138,6 +139,15 @@ def test_overrunner_goes_when_the_gang_needs_it():
         kept = keep_for_blocked(ledger, waiting)
         assert (end_overrun_for(kept, members["gang"]) is not None) is goes
         assert end_overrun_for(kept, members["fresh"]) is None
+
+
+def test_overrunner_is_told_that_it_overran():
+    """And nothing of shares, which it may well have kept to."""
+    late = a_claim("late", held=on("h-0", "h-1"), started_s=1.0, workers=2, lent_until_s=1000.0)
+    gang = a_claim("gang", 2, since_s=0.0)
+    taken = plan(a_view([a_host("h", 2)], [late, gang], now_s=1000.0)).takes
+    assert [take.claim_id for take in taken] == ["late"]
+    assert taken[0].reason.startswith("It ran longer than expected on lent devices")
 
 
 def test_guarantee_passes_by_a_lesser_right():
