@@ -12,9 +12,10 @@ from math import isfinite
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import plural
 
+from .amounts import WHOLE_DEVICE
 from .pool_view import ClaimView
 from .queues import QueueTree
-from .shape import WHOLE, WorkerShape
+from .shape import WorkerShape
 
 
 def check_claim(claim: ClaimView, tree: QueueTree, now_s: float) -> None:
@@ -45,8 +46,8 @@ def _faults(claim: ClaimView, tree: QueueTree, now_s: float) -> Iterator[tuple[s
 def _faults_of_shape(worker: WorkerShape) -> Iterator[tuple[str, str]]:
     if worker.devices < 0:
         yield "gpus_per_worker", f"asks for {worker.devices} devices a worker; it must be 0 or more"
-    if not 0 <= worker.share < WHOLE:
-        part = f"{worker.share / WHOLE:g} of a device"
+    if not 0 <= worker.share < WHOLE_DEVICE:
+        part = f"{worker.share / WHOLE_DEVICE:g} of a device"
         yield "gpus", f"asks for {part}; a part is more than 0 and less than 1"
     elif worker.share and worker.devices:
         whole = plural(worker.devices, "whole device")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from jupyter_gpupool.pool.ids import ClaimId
 
+from .amounts import WHOLE_DEVICE
 from .bits import bits, first
 from .decisions import Notice, TakeHow
 from .inventory import Spot
@@ -19,7 +20,7 @@ from .ledger import Ledger, Member
 from .outlook import Keeping
 from .remaining import must_end_s
 from .reservations import LEAD_S, Booking
-from .shape import WHOLE, Obstacle, WorkerShape
+from .shape import Obstacle, WorkerShape
 
 
 @dataclass(slots=True)
@@ -105,12 +106,12 @@ def _beyond_guarantee(clearing: _Clearing, queue: str) -> int:
     """Whole devices that a queue holds beyond what it is guaranteed without any booking."""
     ledger, number = clearing.ledger, clearing.ledger.number[queue]
     raised = sum(
-        booking.devices * WHOLE
+        booking.devices * WHOLE_DEVICE
         for booking in clearing.bookings
         if booking.is_open(ledger.now_s) and queue in ledger.tree.path(booking.queue)
     )
     own = max(0, ledger.guarantee[number][0] - raised)
-    return max(0, ledger.held[number][0] - own) // WHOLE
+    return max(0, ledger.held[number][0] - own) // WHOLE_DEVICE
 
 
 def _keep_free(ledger: Ledger, count: int) -> list[Keeping]:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import HostId
 
+from .amounts import WHOLE_DEVICE
 from .bits import bits
 from .inventory import Inventory
-from .shape import WHOLE, HostShape, Obstacle, WorkerShape
+from .shape import HostShape, Obstacle, WorkerShape
 
 
 class Gang(NamedTuple):
@@ -34,7 +35,7 @@ class _Kind(NamedTuple):
         """How many workers of a shape such a bay holds when it is empty."""
         most = self.size // shape.devices if shape.devices else max(1, self.size)
         if shape.share:
-            most = self.size * (WHOLE // shape.share)
+            most = self.size * (WHOLE_DEVICE // shape.share)
         if shape.cpu and self.host_cpu:
             most = min(most, self.host_cpu // shape.cpu)
         if shape.memory_bytes and self.host_memory:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 
+from .amounts import WHOLE_DEVICE
 from .decisions import Constraint, Waiting
+from .inventory import UNCOUNTED
 from .ledger import Ledger, Member
-from .shape import WHOLE, HostShape, WorkerShape
+from .shape import HostShape, WorkerShape
 
 _HELPED = frozenset({Constraint.DEVICES, Constraint.GANG, Constraint.NEVER})
 """More hosts help against these; limits and guarantees stay as they are."""
@@ -61,10 +63,10 @@ class _NewHost:
             if not fitting:
                 return False
             self.devices[self.devices.index(min(fitting))] -= shape.share
-        elif self.devices.count(WHOLE) < shape.devices:
+        elif self.devices.count(WHOLE_DEVICE) < shape.devices:
             return False
         for _ in range(shape.devices):
-            self.devices[self.devices.index(WHOLE)] = 0
+            self.devices[self.devices.index(WHOLE_DEVICE)] = 0
         self.cpu -= shape.cpu
         self.memory -= shape.memory_bytes
         return True
@@ -156,11 +158,8 @@ def _accepts(host: HostShape, shape: WorkerShape) -> bool:
 
 
 def _empty(offer: Offer) -> _NewHost:
-    host = offer.host
-    uncounted = 1 << 62
-    return _NewHost(
-        offer, [WHOLE] * len(host.devices), host.cpu or uncounted, host.memory_bytes or uncounted
-    )
+    host, devices = offer.host, [WHOLE_DEVICE] * len(offer.host.devices)
+    return _NewHost(offer, devices, host.cpu or UNCOUNTED, host.memory_bytes or UNCOUNTED)
 
 
 def _copy(host: _NewHost) -> _NewHost:

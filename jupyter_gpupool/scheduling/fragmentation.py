@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from .amounts import WHOLE_DEVICE
 from .bays import Kind
-from .shape import WHOLE
 from .workload import Demand, Workload
 
 
@@ -58,7 +58,7 @@ class Worth(NamedTuple):
 
     def of_whole(self, count: int) -> int:
         """Weighted thousandths of so many whole devices that are of no use."""
-        return count * WHOLE * self.unfit[min(count, len(self.unfit) - 1)]
+        return count * WHOLE_DEVICE * self.unfit[min(count, len(self.unfit) - 1)]
 
     def of_part(self, left: int) -> int:
         """Weighted thousandths that are of no use of a device of which so much is left."""

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import HostId
 
+from .amounts import WHOLE_DEVICE
 from .bays import Bay, by_kind, leasable
 from .bits import bits, lowest
 from .fragmentation import BayState, HostState, measured_by
 from .layout import Layout, lay_out
 from .scores import Scores
-from .shape import WHOLE, HeldWorker, HostShape, WorkerShape
+from .shape import HeldWorker, HostShape, WorkerShape
 from .topology import Groups, groups_of, nearest_in
 from .workload import TYPICAL, Workload
 
@@ -188,7 +189,7 @@ class Inventory:
 
     def _hold_part(self, spot: Spot, sharer: str) -> bool:
         bay, position = self.bays[spot.bay], lowest(spot.devices)
-        left = bay.parts.get(position, WHOLE)
+        left = bay.parts.get(position, WHOLE_DEVICE)
         if bay.held & spot.devices or left < spot.share:
             return False
         if not bay.shared & spot.devices:
@@ -207,7 +208,7 @@ class Inventory:
     def _give_part(self, spot: Spot) -> None:
         bay, position = self.bays[spot.bay], lowest(spot.devices)
         left = bay.parts[position] + spot.share
-        if left < WHOLE:
+        if left < WHOLE_DEVICE:
             bay.parts[position] = left
             return
         del bay.parts[position]
@@ -265,7 +266,7 @@ class Inventory:
         """Thousandths of devices that nobody holds, whole ones and parts."""
         whole = sum(free * bays.bit_count() for free, bays in enumerate(self.by_free))
         parts = sum(sum(self.bays[bay].parts.values()) for bay in bits(self.with_parts))
-        return whole * WHOLE + parts
+        return whole * WHOLE_DEVICE + parts
 
     def host_number(self, host_id: HostId) -> int | None:
         """The number of a host that is there."""

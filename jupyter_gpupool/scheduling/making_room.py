@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from .amounts import WHOLE_DEVICE
 from .bounds import stops
 from .inventory import Spot
 from .ledger import Ledger, Member
 from .pieces import Piece
-from .shape import WHOLE
 from .spots import place
 
 
@@ -118,13 +118,13 @@ def _might_do(search: _Search, host: int, here: Sequence[Piece], accepted: int) 
     if not any(accepted >> bay & 1 for bay in bays):
         return False
     freed = sum(
-        (spot.share or spot.devices.bit_count() * WHOLE)
+        (spot.share or spot.devices.bit_count() * WHOLE_DEVICE)
         for piece in here
         for spot in piece.spots
         if spot.bay in bays
     )
     free = sum(
-        bay.whole.bit_count() * WHOLE + sum(bay.parts.values())
+        bay.whole.bit_count() * WHOLE_DEVICE + sum(bay.parts.values())
         for bay in map(inventory.bays.__getitem__, bays)
     )
     return free + freed >= shape.thousandths

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .amounts import WHOLE_DEVICE
 from .inventory import Spot
 from .ledger import Ledger, Member, Turn
 from .pieces import Piece
 from .protected import is_protected
 from .served import Served
 from .service_holders import ServiceHolders
-from .shape import WHOLE
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +114,7 @@ def _given_at_most(asking: Asking, may_ask: Sequence[Served], bay: int) -> int:
         devices
         if top == mine
         # What is owed may go a little beyond: the last worker to go may be larger.
-        else min(devices, -(-asking.beyond[top] // WHOLE) + (largest[top] - 1) * is_owed)
+        else min(devices, -(-asking.beyond[top] // WHOLE_DEVICE) + (largest[top] - 1) * is_owed)
         for top, devices in held.items()
     )
 

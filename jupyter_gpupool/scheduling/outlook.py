@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import ClaimId
 
+from .amounts import WHOLE_DEVICE
 from .bits import bits, first
 from .inventory import Spot
 from .ledger import Ledger, Member
 from .remaining import will_have_ended_s
-from .shape import WHOLE, WorkerShape
+from .shape import WorkerShape
 
 
 class Gap(NamedTuple):
@@ -141,7 +142,7 @@ class _Future:
             at = (spot.bay, position)
             left = self._parts.get(at, bay.parts.get(position, 0)) + spot.share
             self._parts[at] = left
-            if left >= WHOLE:
+            if left >= WHOLE_DEVICE:
                 self._open(spot.bay, 1 << position)
 
     def _open(self, number: int, devices: int) -> None:
@@ -162,7 +163,7 @@ class _Future:
     def _room(self, number: int) -> int:
         shape, free = self._shape, self._devices(number).bit_count()
         if shape.share:
-            room = free * (WHOLE // shape.share)
+            room = free * (WHOLE_DEVICE // shape.share)
         elif shape.devices:
             room = free // shape.devices
         else:
@@ -197,7 +198,7 @@ class _Future:
     def _spots(self, number: int, count: int) -> Iterator[Spot]:
         free, shape = self._devices(number), self._shape
         if shape.share:
-            each = WHOLE // shape.share
+            each = WHOLE_DEVICE // shape.share
             for at, position in enumerate(bits(first(free, -(-count // each)))):
                 for _ in range(min(each, count - at * each)):
                     yield Spot(number, 1 << position, shape.share)

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from .amounts import WHOLE_DEVICE
 from .fragmentation import BayState, Fragmentation, HostState
-from .shape import WHOLE, WorkerShape
+from .shape import WorkerShape
 
 Key: TypeAlias = tuple[HostState, int]
 """The state of a host, and the place of a bay among its bays."""
@@ -80,13 +81,13 @@ class Prices:
         if bay.whole >= devices:
             worth = self._measure.worth(bay.kind, cpu, memory)
             more = worth.of_whole(bay.whole - devices) - worth.of_whole(bay.whole)
-            yield Cost(more, bool(devices), bay.whole, WHOLE)
+            yield Cost(more, bool(devices), bay.whole, WHOLE_DEVICE)
 
     def _parts(self, bay: BayState, cpu: int, memory: int) -> Iterator[Cost]:
         share, worth = self._shape.share, self._measure.worth(bay.kind, cpu, memory)
         if bay.whole:
             more = worth.of_whole(bay.whole - 1) - worth.of_whole(bay.whole)
-            yield Cost(more + worth.of_part(WHOLE - share), True, bay.whole, WHOLE)
+            yield Cost(more + worth.of_part(WHOLE_DEVICE - share), True, bay.whole, WHOLE_DEVICE)
         for left in sorted(set(bay.parts)) if self._shared else ():
             if left >= share:
                 more = worth.of_part(left - share) - worth.of_part(left)

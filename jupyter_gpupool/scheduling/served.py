@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from jupyter_gpupool.pool.rules import Rules
 
+from .amounts import WHOLE_DEVICE
 from .ledger import Member
-from .shape import WHOLE
 
 _ROUNDING = 1e-3
 """Device-seconds below a level's bound that count as reached: times are floating."""
@@ -52,7 +52,7 @@ class Served:
 
     def bring_to(self, now_s: float, levels: Sequence[float]) -> None:
         """Count what it has held until now."""
-        self.attained_s += (now_s - self.as_of_s) * self.thousandths / WHOLE
+        self.attained_s += (now_s - self.as_of_s) * self.thousandths / WHOLE_DEVICE
         self.as_of_s = now_s
         self.level = level_of(self.attained_s, levels)
 
@@ -70,7 +70,7 @@ class Served:
         moments = list[float]()
         if self.level < len(rules.levels) and self.thousandths:
             lacking = rules.levels[self.level] - self.attained_s
-            moments.append(now_s + lacking * WHOLE / self.thousandths)
+            moments.append(now_s + lacking * WHOLE_DEVICE / self.thousandths)
         if now_s < self.started_s + rules.least_stint_s:
             moments.append(self.started_s + rules.least_stint_s)
         return min(moments, default=None)

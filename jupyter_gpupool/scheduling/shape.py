@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
 
-WHOLE = 1000
-"""Thousandths of a device that are all of it."""
+from .amounts import WHOLE_DEVICE
 
 
 class WorkerShape(NamedTuple):
@@ -45,7 +44,7 @@ class WorkerShape(NamedTuple):
     @property
     def thousandths(self) -> int:
         """Thousandths of devices that one worker holds."""
-        return self.devices * WHOLE + self.share
+        return self.devices * WHOLE_DEVICE + self.share
 
 
 ONE_DEVICE = WorkerShape()

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import Rules, SurplusOrder
+from jupyter_gpupool.scheduling.amounts import WHOLE_DEVICE
 from jupyter_gpupool.scheduling.decisions import Decisions
 from jupyter_gpupool.scheduling.ledger import Ledger
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import QueueTree
 from jupyter_gpupool.scheduling.rounds import plan
 from jupyter_gpupool.scheduling.service_books import ServiceBooks
-from jupyter_gpupool.scheduling.shape import WHOLE, HeldWorker, HostShape
+from jupyter_gpupool.scheduling.shape import HeldWorker, HostShape
 
 _LOOK_AGAIN_S = 60.0
 """How often a pass is taken while somebody waits, for rules by which time alone decides."""
@@ -47,7 +48,7 @@ class MadeAnew:
         for claim in self._claims.values():
             if claim.held:
                 held = len(claim.held) * claim.worker.thousandths
-                self._change(claim, attained_s=claim.attained_s + passed_s * held / WHOLE)
+                self._change(claim, attained_s=claim.attained_s + passed_s * held / WHOLE_DEVICE)
 
     @property
     def next_s(self) -> float | None:

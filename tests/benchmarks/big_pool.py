@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
-from jupyter_gpupool.scheduling.amounts import NO_LIMIT
+from jupyter_gpupool.scheduling.amounts import NO_LIMIT, WHOLE_DEVICE
 from jupyter_gpupool.scheduling.ledger import Ledger, Turn
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
 from jupyter_gpupool.scheduling.rounds import Steps, decide
-from jupyter_gpupool.scheduling.shape import WHOLE, DeviceView, HeldWorker, HostShape, WorkerShape
+from jupyter_gpupool.scheduling.shape import DeviceView, HeldWorker, HostShape, WorkerShape
 from jupyter_gpupool.scheduling.tree_shares import divide_tree
 
 _MODELS = ("a100", "h100", "l40s")
@@ -90,7 +90,7 @@ def _queue(name: str, parent: str | None, guarantee: int, weight: float = 1.0) -
     return Queue(
         name=name,
         parent=parent,
-        guarantee=(guarantee * WHOLE,),
+        guarantee=(guarantee * WHOLE_DEVICE,),
         limit=(NO_LIMIT,),
         weight=weight,
     )

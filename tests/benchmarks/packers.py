@@ -11,9 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
+from jupyter_gpupool.scheduling.amounts import WHOLE_DEVICE
 from jupyter_gpupool.scheduling.fragmentation import BayState, HostState
 from jupyter_gpupool.scheduling.inventory import Inventory
-from jupyter_gpupool.scheduling.shape import WHOLE, HostShape, WorkerShape
+from jupyter_gpupool.scheduling.shape import HostShape, WorkerShape
 from jupyter_gpupool.scheduling.spots import spots_for
 from jupyter_gpupool.scheduling.wish import Wish
 from jupyter_gpupool.scheduling.workload import workload_of
@@ -70,10 +71,10 @@ class Columns:
         self.memory = np.array([host.memory_bytes for host in hosts], float)
         self.devices = np.zeros((len(hosts), most))
         for number, host in enumerate(hosts):
-            self.devices[number, : len(host.devices)] = WHOLE
-        self.largest = np.array([self.cpu.max(), self.memory.max(), most * WHOLE])
+            self.devices[number, : len(host.devices)] = WHOLE_DEVICE
+        self.largest = np.array([self.cpu.max(), self.memory.max(), most * WHOLE_DEVICE])
         self.free = np.stack([self.cpu, self.memory, self.devices.sum(1)], 1)
-        self.whole = (self.devices == WHOLE).sum(1)
+        self.whole = (self.devices == WHOLE_DEVICE).sum(1)
         self.roomiest = self.devices.max(1)
 
 
@@ -107,16 +108,16 @@ class Scored:
             fitting = np.where(devices >= shape.share, devices, np.inf)
             devices[int(np.argmin(fitting))] -= shape.share
         else:
-            devices[np.flatnonzero(devices == WHOLE)[: shape.devices]] = 0
-        columns.whole[host] = (devices == WHOLE).sum()
+            devices[np.flatnonzero(devices == WHOLE_DEVICE)[: shape.devices]] = 0
+        columns.whole[host] = (devices == WHOLE_DEVICE).sum()
         columns.roomiest[host] = devices.max()
 
     def states(self) -> Iterator[HostState]:
         """As `Packer`."""
         columns = self._columns
         for free, devices in zip(columns.free, columns.devices, strict=True):
-            parts = tuple(sorted(int(left) for left in devices if 0 < left < WHOLE))
-            whole = int((devices == WHOLE).sum())
+            parts = tuple(sorted(int(left) for left in devices if 0 < left < WHOLE_DEVICE))
+            whole = int((devices == WHOLE_DEVICE).sum())
             yield HostState(int(free[0]), int(free[1]), (BayState(0, whole, parts),))
 
 

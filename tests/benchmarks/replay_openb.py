@@ -21,9 +21,10 @@ from harness import Figure, Target, finish, note, options, table
 from packers import Ours, Packer, Scored, alignment, at_random, best_fit, dot_product
 
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
+from jupyter_gpupool.scheduling.amounts import WHOLE_DEVICE
 from jupyter_gpupool.scheduling.bays import Kind
 from jupyter_gpupool.scheduling.fragmentation import Fragmentation, HostState
-from jupyter_gpupool.scheduling.shape import WHOLE, DeviceView, HostShape, WorkerShape
+from jupyter_gpupool.scheduling.shape import DeviceView, HostShape, WorkerShape
 from jupyter_gpupool.scheduling.workload import Demand
 
 TRACES = Path(__file__).parents[2] / ".." / "shared" / "data" / "traces" / "alibaba-openb"
@@ -86,7 +87,7 @@ def _hosts() -> Iterator[HostShape]:
 def _pods(kind: str) -> Iterator[WorkerShape]:
     for row in _rows(f"openb_pod_list_{kind}.csv"):
         count, share = int(row["num_gpu"]), int(row["gpu_milli"])
-        is_part = count == 1 and share < WHOLE
+        is_part = count == 1 and share < WHOLE_DEVICE
         yield WorkerShape(
             devices=0 if is_part else count,
             share=share if is_part else 0,
@@ -108,7 +109,7 @@ def _round(
     hosts: Sequence[HostShape], pods: Sequence[WorkerShape], seed: int
 ) -> Mapping[str, Left]:
     """Let each way of packing have the same sequence."""
-    sequence = tuple(_drawn(pods, _ASKED * _capacity(hosts) * WHOLE, random.Random(seed)))
+    sequence = tuple(_drawn(pods, _ASKED * _capacity(hosts) * WHOLE_DEVICE, random.Random(seed)))
     ways: Mapping[str, Callable[[], Packer]] = {
         "ours": lambda: Ours(hosts),
         "best fit": lambda: Scored(hosts, best_fit),
@@ -137,9 +138,9 @@ def _left(packer: Packer, sequence: Sequence[WorkerShape], pods: Sequence[Worker
     measure = Fragmentation(tuple(Demand(*item) for item in kinds.items()), [_ANY_KIND])
     stranded = sum(map(measure.unusable, states)) / measure.total_weight
     return Left(
-        unallocated=sum(map(_free, states)) / WHOLE,
-        stranded=stranded / WHOLE,
-        useless=sum(_useless(state, kinds) for state in states) / WHOLE,
+        unallocated=sum(map(_free, states)) / WHOLE_DEVICE,
+        stranded=stranded / WHOLE_DEVICE,
+        useless=sum(_useless(state, kinds) for state in states) / WHOLE_DEVICE,
         put=put / len(sequence),
         each_s=each_s,
     )
@@ -147,7 +148,7 @@ def _left(packer: Packer, sequence: Sequence[WorkerShape], pods: Sequence[Worker
 
 def _free(state: HostState) -> int:
     (bay,) = state.bays
-    return bay.whole * WHOLE + sum(bay.parts)
+    return bay.whole * WHOLE_DEVICE + sum(bay.parts)
 
 
 def _useless(state: HostState, kinds: Iterable[WorkerShape]) -> int:
@@ -156,7 +157,7 @@ def _useless(state: HostState, kinds: Iterable[WorkerShape]) -> int:
     fitting = [k for k in kinds if k.cpu <= state.cpu and k.memory_bytes <= state.memory]
     of_use = any(k.devices <= bay.whole for k in fitting)
     parts = [p for p in bay.parts if not any(0 < k.share <= p for k in fitting)]
-    return sum(parts) + (0 if of_use else bay.whole * WHOLE)
+    return sum(parts) + (0 if of_use else bay.whole * WHOLE_DEVICE)
 
 
 def _show(title: str, left: Mapping[str, Left]) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
 from jupyter_gpupool.pool.rules import Rules, Sharing
-from jupyter_gpupool.scheduling.amounts import BASE_KINDS, DEVICES, Amount, Kinds, from_edge
+from jupyter_gpupool.scheduling.amounts import (
+    BASE_KINDS,
+    DEVICES,
+    WHOLE_DEVICE,
+    Amount,
+    Kinds,
+    from_edge,
+)
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import Queue, link
-from jupyter_gpupool.scheduling.shape import (
-    WHOLE,
-    DeviceView,
-    HeldWorker,
-    HostShape,
-    WorkerShape,
-)
+from jupyter_gpupool.scheduling.shape import DeviceView, HeldWorker, HostShape, WorkerShape
 
 # Nobody has waited for long in a case.
 _RULES = Rules(sharing=Sharing.ANYONE, may_move=True, usage_weight=0.0, blocked_for_s=inf)
@@ -71,7 +72,7 @@ def _queues(given: Mapping[str, Any], kinds: Kinds) -> Iterator[Queue]:
 def _amount(spec: Mapping[str, Any], word: str, kinds: Kinds) -> Amount:
     devices, memory = spec.get(f"gpu_{word}", -1), spec.get(f"mem_{word}", -1)
     values = (
-        devices if devices < 0 else round(devices * WHOLE),
+        devices if devices < 0 else round(devices * WHOLE_DEVICE),
         round(spec.get(f"cpu_milli_{word}", -1)),
         memory if memory < 0 else round(memory * _BYTES_PER_MB),
     )
@@ -107,7 +108,7 @@ class _Slots:
         if begun is not None:
             return begun
         uuid = self._free[host].pop(0)
-        if share * 2 <= WHOLE:
+        if share * 2 <= WHOLE_DEVICE:
             self._halves[host, share] = uuid
         return uuid
 
@@ -135,7 +136,7 @@ def _running(workers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _shape(job: Mapping[str, Any], kinds: Kinds) -> WorkerShape:
-    whole, part = divmod(round(job["gpus_per_worker"] * WHOLE), WHOLE)
+    whole, part = divmod(round(job["gpus_per_worker"] * WHOLE_DEVICE), WHOLE_DEVICE)
     return WorkerShape(
         devices=whole,
         share=part,

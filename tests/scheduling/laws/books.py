@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId
 from jupyter_gpupool.pool.rules import Sharing
+from jupyter_gpupool.scheduling.amounts import WHOLE_DEVICE
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
-from jupyter_gpupool.scheduling.shape import WHOLE, DeviceView, HeldWorker, HostShape
+from jupyter_gpupool.scheduling.shape import DeviceView, HeldWorker, HostShape
 
 
 def workers_of(claim: ClaimView) -> tuple[HeldWorker, ...]:
@@ -73,8 +74,8 @@ def is_sound(view: PoolView, holders: list[ClaimView]) -> bool:
     """Whether these workers may be on one device together."""
     if len(holders) == 1:
         return True
-    parts = sum(claim.worker.share or WHOLE for claim in holders)
-    return parts <= WHOLE and len({sharer(view, claim) for claim in holders}) == 1
+    parts = sum(claim.worker.share or WHOLE_DEVICE for claim in holders)
+    return parts <= WHOLE_DEVICE and len({sharer(view, claim) for claim in holders}) == 1
 
 
 def double_booked(view: PoolView) -> set[DeviceUuid]:
@@ -130,7 +131,7 @@ def _room_on(view: PoolView, host: HostShape, claim: ClaimView) -> int:
     if shape.devices:
         most = sum(free // shape.devices for free in kinds.values())
     elif shape.share:
-        most = kinds.total() * (WHOLE // shape.share)
+        most = kinds.total() * (WHOLE_DEVICE // shape.share)
         most += sum(_parts(view, claim, holders[d.uuid]) for d in _fitting(host, claim))
     else:
         most = 1 << 30
@@ -151,7 +152,7 @@ def _parts(view: PoolView, claim: ClaimView, holders: list[ClaimView]) -> int:
         return 0
     if any(sharer(view, other) != sharer(view, claim) for other in holders):
         return 0
-    left = WHOLE - sum(other.worker.share for other in holders)
+    left = WHOLE_DEVICE - sum(other.worker.share for other in holders)
     return left // claim.worker.share
 
 

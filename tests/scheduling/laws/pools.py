@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
 from jupyter_gpupool.pool.rules import Rules, Sharing
-from jupyter_gpupool.scheduling.amounts import NO_LIMIT
+from jupyter_gpupool.scheduling.amounts import NO_LIMIT, WHOLE_DEVICE
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queue_checks import grow
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree
 from jupyter_gpupool.scheduling.shape import (
-    WHOLE,
     DeviceView,
     HeldWorker,
     HostShape,
@@ -85,8 +84,8 @@ def a_queue(name: str, parent: str | None = None, guarantee: int = 0, **terms: o
     return Queue(
         name=name,
         parent=parent,
-        guarantee=(guarantee * WHOLE,),
-        limit=(NO_LIMIT if limit is None else int(limit) * WHOLE,),  # type: ignore[call-overload]
+        guarantee=(guarantee * WHOLE_DEVICE,),
+        limit=(NO_LIMIT if limit is None else int(limit) * WHOLE_DEVICE,),  # type: ignore[call-overload]
         **terms,  # type: ignore[arg-type]
     )
 
