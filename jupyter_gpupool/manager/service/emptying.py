@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 
 from jupyter_gpupool.pool import lease as leases
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.claim_events import Warned, WarningCleared, Withdrawn
+from jupyter_gpupool.pool.claim_events import Warned, WarningCleared
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.scheduling.decisions import Notice
 
 from .arrows import take
 from .records import AnnouncedKey
-from .taking_back import RESERVATION, take_now
+from .taking_back import RESERVATION, asked_back, stop_starting, take_now
 from .unit import UnitOfWork
 
 _BEFORE = timedelta(minutes=1)
@@ -63,14 +63,12 @@ def take_announced(unit: UnitOfWork, key: AnnouncedKey) -> None:
     if made.notice is None or record is None or record.claim.is_over:
         return
     if record.claim.phase is Phase.STARTING:
-        take(unit, made.claim_id, Withdrawn(reason=made.notice.reason))
+        stop_starting(unit, made.notice)
         return
     _clear_warning(unit, made.claim_id, "The reservation begins.")
-    wanted = {(worker.host_id, uuid) for worker in made.notice.workers for uuid in worker.devices}
     due = leases.Notice(deadline=unit.now, claimants=())
-    for lease in list(unit.leases_of(made.claim_id)):
-        if lease.counts and (lease.host_id, lease.device) in wanted:
-            unit.put_lease(replace(lease, notice=due))
+    for lease in asked_back(unit, made.notice):
+        unit.put_lease(replace(lease, notice=due))
     take_now(unit, made.claim_id, made.notice.reason)
 
 

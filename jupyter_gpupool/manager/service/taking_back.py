@@ -21,6 +21,7 @@ from jupyter_gpupool.pool.claim_events import (
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase, Notice
 from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.scheduling.decisions import Notice as Announcement
 from jupyter_gpupool.scheduling.decisions import Promise, Take, TakeHow
 
 from .arrows import end_leases, settle, take
@@ -35,10 +36,9 @@ RESERVATION: Final = "reservation"
 def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> None:
     """Give notice of what a pass takes, or take it at once where nothing is lost by that."""
     claim = unit.claims[decided.claim_id].claim
-    wanted = {(worker.host_id, uuid) for worker in decided.workers for uuid in worker.devices}
-    leases = [x for x in unit.leases_of(claim.id) if x.counts and (x.host_id, x.device) in wanted]
+    leases = asked_back(unit, decided)
     if claim.phase is Phase.STARTING:
-        _stop_starting(unit, decided, leases)
+        stop_starting(unit, decided)
         return
     grace = timedelta(seconds=unit.policy.policy.grace_s if decided.busy else 0.0)
     notice = Notice(deadline=unit.now + grace, claimants=_claimants(decided, promises))
@@ -48,6 +48,21 @@ def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> N
         take(unit, claim.id, Warned(reason=decided.reason, rule=RECLAIM, after=grace))
     else:
         take_now(unit, claim.id, decided.reason)
+
+
+def asked_back(unit: UnitOfWork, decided: Take | Announcement) -> list[Lease]:
+    """The leases of a claim that are asked of it and that it still has."""
+    wanted = {(worker.host_id, uuid) for worker in decided.workers for uuid in worker.devices}
+    held = unit.leases_of(decided.claim_id)
+    return [x for x in held if x.counts and (x.host_id, x.device) in wanted]
+
+
+def stop_starting(unit: UnitOfWork, decided: Take | Announcement) -> None:
+    """Take from a claim that is starting: nobody loses a result, and there is nobody to warn."""
+    if decided.how is TakeHow.SHRINK:
+        end_leases(unit, asked_back(unit, decided), decided.reason)
+    else:
+        take(unit, decided.claim_id, Withdrawn(reason=decided.reason))
 
 
 def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
@@ -88,14 +103,6 @@ def _claimants(decided: Take, promises: Iterable[Promise]) -> tuple[ClaimId, ...
     workers = set(decided.workers)
     others = (p.claim_id for p in promises if not workers.isdisjoint(p.workers))
     return tuple(dict.fromkeys((decided.claimant, *others)))
-
-
-def _stop_starting(unit: UnitOfWork, decided: Take, leases: list[Lease]) -> None:
-    # Nothing has run on it yet: nobody loses a result, and there is nobody to warn.
-    if decided.how is TakeHow.SHRINK:
-        end_leases(unit, leases, decided.reason)
-    else:
-        take(unit, decided.claim_id, Withdrawn(reason=decided.reason))
 
 
 def _shrink(unit: UnitOfWork, claim_id: ClaimId, due: list[Lease], why: str) -> None:

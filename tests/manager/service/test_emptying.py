@@ -74,6 +74,17 @@ async def busy(pool):
     return pool, agent, bob
 
 
+async def test_starting_claim_gives_back_only_what_is_asked(pool):
+    """It may go on starting with what it needs at least."""
+    await pool.joined("a", 4)
+    await apply(pool)
+    bob = await pool.claim(2, 4, user="bob")
+    await booked(pool, in_s=20.0)
+    await pool.pass_s(31.0)
+    assert pool.service.books.claims[bob.id].claim.phase is Phase.STARTING
+    assert sum(lease.counts for lease in pool.leases(bob)) == 2
+
+
 async def test_holder_is_warned_a_quarter_of_an_hour_before(busy):
     """Not sooner, and once; the deadline is a minute before the window."""
     pool, _, bob = busy
