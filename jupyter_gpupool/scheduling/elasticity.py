@@ -14,6 +14,7 @@ from .amounts import WHOLE_DEVICE
 from .decisions import Constraint, Waiting
 from .inventory import UNCOUNTED
 from .ledger import Ledger, Member
+from .prospects import would_do
 from .shape import HostShape, WorkerShape
 
 _HELPED = frozenset({Constraint.DEVICES, Constraint.GANG, Constraint.NEVER})
@@ -131,7 +132,7 @@ def _hosts_for(
     packing: _Packing, offer: Offer, shape: WorkerShape, count: int
 ) -> list[_NewHost] | None:
     """The hosts of an offer once so many workers are on them, or None if they do not fit."""
-    if not _accepts(offer.host, shape):
+    if not all(would_do(shape, offer.host, device) for device in offer.host.devices):
         return None
     hosts = [_copy(host) for host in packing.hosts if host.offer is offer]
     for _ in range(count):
@@ -147,14 +148,6 @@ def _hosts_for(
 
 def _count_of(packing: _Packing, offer: Offer) -> int:
     return packing.full.get(offer.name, 0) + sum(host.offer is offer for host in packing.hosts)
-
-
-def _accepts(host: HostShape, shape: WorkerShape) -> bool:
-    fits = all(
-        shape.model in device.model.lower() and device.memory_bytes >= shape.device_memory_bytes
-        for device in host.devices
-    )
-    return fits and shape.labels <= host.labels
 
 
 def _empty(offer: Offer) -> _NewHost:
@@ -208,7 +201,7 @@ def hosts_that_may_go(
         if host.id not in used
         and not host.schedulers
         and empty_since_s.get(host.id, ledger.now_s) <= long_ago_s
-        and not any(_accepts(host, shape) for shape in waiting)
+        and not any(would_do(shape, host, d) for shape in waiting for d in host.devices)
     )
 
 

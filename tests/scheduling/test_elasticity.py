@@ -94,6 +94,15 @@ def test_held_and_scheduler_hosts_stay():
     assert hosts_that_may_go(ledger, waits, empty, keep_s=1) == ()
 
 
+def test_mixed_host_stays_for_whom_a_part_of_it_would_do():
+    """A gang may count on its A100, whatever else it has."""
+    mixed = a_host("h", 1)
+    mixed = mixed._replace(devices=(*mixed.devices, *a_host("i", 1, "l40s").devices))
+    gang = a_claim("gang", 4, worker=WorkerShape(model="a100"))
+    ledger, waits = after_pass(gang, hosts=(mixed,))
+    assert hosts_that_may_go(ledger, waits, {HostId("h"): 0.0}, keep_s=1) == ()
+
+
 def test_host_that_somebody_waits_for_stays():
     """Too small alone, it may be the half of a gang that still comes."""
     ledger, waits = after_pass(a_claim("gang", 4), hosts=(a_host("h", 2),))
