@@ -74,7 +74,8 @@ def _clear(clearing: _Clearing, booking: Booking) -> Iterator[Notice]:
     ledger = clearing.ledger
     lacking = booking.devices - _at_hand(clearing, booking)
     free = _keep_free(ledger, lacking)
-    clearing.kept.keep_until(booking.from_s, ledger.number[booking.queue], free)
+    if free:
+        clearing.kept.keep_until(booking.from_s, ledger.number[booking.queue], free)
     lacking -= sum(keeping.spot.devices.bit_count() for keeping in free)
     ending = max(0, min(lacking, _will_come(ledger, booking) - clearing.ending))
     clearing.ending += ending
