@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.rules import SurplusOrder
 
 from .backfill import keep_for_blocked
 from .booked import holding, kept_by_bookings
@@ -18,8 +19,8 @@ from .granting import grant_from_free
 from .ledger import Ledger, Member
 from .pool_view import ClaimView, PoolView
 from .remaining import should_end_s
+from .rounds import books_of
 from .spots import place
-from .tree_shares import divide_tree
 
 UNKNOWN_S = 3600.0
 """What a claim is taken to last if nothing is known of it nor of any other."""
@@ -62,7 +63,7 @@ def estimates(view: PoolView) -> dict[ClaimId, Estimate]:
     Args:
         view: As a pass sees it, with what is expected entered; see `expected.with_expected`.
     """
-    return _estimated(view, _books(view))
+    return _estimated(view, books_of(view))
 
 
 def estimate_claim(view: PoolView, claim: ClaimView) -> Estimate:
@@ -73,7 +74,7 @@ def estimate_claim(view: PoolView, claim: ClaimView) -> Estimate:
         claim: What would be asked, `since_s` being now.
     """
     asked = replace(view, claims=(*view.claims, claim))
-    estimate = _estimated(asked, _books(asked))[claim.id]
+    estimate = _estimated(asked, books_of(asked))[claim.id]
     if estimate.start_p50_s == view.now_s:
         return estimate
     return replace(estimate, alternatives=tuple(_alternatives(view, claim)))
@@ -100,15 +101,6 @@ def told(estimate: Estimate, asked: int, now_s: float, clock: Callable[[float], 
     return "; ".join(part for part in (", ".join([*fewer, when]), other) if part)
 
 
-def _books(view: PoolView) -> Ledger:
-    ledger = Ledger(view)
-    shares = divide_tree(
-        view.tree, ledger.total, ledger.requests(), view.usage, k=view.rules.usage_weight
-    )
-    ledger.set_shares(shares.shares)
-    return ledger
-
-
 def _estimated(view: PoolView, ledger: Ledger) -> dict[ClaimId, Estimate]:
     typical_s = _typical_s(view)
     bounds, order = _reserved(ledger), order_of_service(ledger)
@@ -131,7 +123,9 @@ def _played(ledger: Ledger, order: Sequence[ClaimId], ends_at: EndsAt) -> dict[C
 
 
 def _reserved(ledger: Ledger) -> dict[ClaimId, float]:
-    """By when the pass's own reservations let blocked claims start."""
+    """By when the pass's own reservations let blocked claims start, in the order that keeps any."""
+    if ledger.rules.surplus_order is not SurplusOrder.FAIR_SHARE:
+        return {}
     booked = kept_by_bookings(ledger)
     kept = keep_for_blocked(ledger, [m for m in ledger.members.values() if m.needs], booked)
     kept.close()
@@ -160,7 +154,7 @@ def _ends_at(typical_s: float, *, late: bool) -> EndsAt:
 
 def _alternatives(view: PoolView, claim: ClaimView) -> Iterator[Alternative]:
     """What would start now beside all who are before it in line: fewer, or of another model."""
-    ledger = _books(view)
+    ledger = books_of(view)
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
     grant_from_free(ledger, waiting, kept_by_bookings(ledger))
     for workers in range(claim.minimum - 1, 0, -1):

@@ -1,10 +1,10 @@
-"""One scheduling pass, step by step: promises kept, what is free, moves, reclaim, and rank.
+"""One scheduling pass, step by step: promises, what is kept, what is free, moves, reclaim, rank.
 
 Called by the manager whenever something may have changed, and by the simulator. Each step looks at
 the books as the one before left them. A pass over what it has brought about decides nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from jupyter_gpupool.pool.rules import SurplusOrder
@@ -17,7 +17,7 @@ from .decisions import Constraint, Decisions, Notice, Promise, Waiting
 from .fitting import Sieve
 from .granting import serve
 from .kept import Kept
-from .ledger import Ledger
+from .ledger import Ledger, Member
 from .overrunning import searches_beside
 from .pool_view import PoolView
 from .reasons import freeing, reasons
@@ -28,18 +28,20 @@ from .victims import Holders
 from .waiting_line import Known, in_line
 from .workload import workload_of
 
-__all__ = ["Steps", "decide", "plan"]
+__all__ = ["Steps", "books_of", "decide", "plan"]
 
 
 def plan(view: PoolView, steps: Steps = Steps.ALL) -> Decisions:
     """Decide who gets what, who gives what back, and why everybody else waits."""
-    ledger = Ledger(view)
-    ledger.set_shares(
-        divide_tree(
-            view.tree, ledger.total, ledger.requests(), view.usage, k=view.rules.usage_weight
-        ).shares
-    )
-    return decide(ledger, steps)
+    return decide(books_of(view), steps)
+
+
+def books_of(view: PoolView) -> Ledger:
+    """The books of a moment, with the shares entered that it gives."""
+    ledger, k = Ledger(view), view.rules.usage_weight
+    shares = divide_tree(view.tree, ledger.total, ledger.requests(), view.usage, k=k)
+    ledger.set_shares(shares.shares)
+    return ledger
 
 
 def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) -> Decisions:
@@ -66,18 +68,29 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         granting = serve(ledger, sifted, kept, Sieve() if kept.reservations else sieve, Known())
         made.grants += granting.grants
         made.hindered += granting.hindered
-    holders = Holders(ledger)
-    for search in searches_beside(kept, SEARCHES):
-        if search.step in steps and not holders.unfinished:
-            make_room_for_each(holders, waiting, search, made)
+    is_unfinished = _make_room(ledger, waiting, kept, steps, made)
     kept.close()
     waits = _waits(ledger, _in_line(ledger, made.hindered), made.promises) if explain else ()
     return replace(
         made.decisions(ledger),
         waits=tuple(waits),
         notices=notices if Steps.RECLAIM in steps else (),
-        unfinished=holders.unfinished,
+        unfinished=is_unfinished,
     )
+
+
+def _make_room(
+    ledger: Ledger, waiting: Sequence[Member], kept: Kept, steps: Steps, made: Made
+) -> bool:
+    """Take the steps by which others give; whether there was more to look for than a pass may."""
+    searches = [search for search in searches_beside(kept, SEARCHES) if search.step in steps]
+    if not searches:
+        return False
+    holders = Holders(ledger)
+    for search in searches:
+        if not holders.unfinished:
+            make_room_for_each(holders, waiting, search, made)
+    return holders.unfinished
 
 
 def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:

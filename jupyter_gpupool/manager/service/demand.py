@@ -6,7 +6,6 @@ there are taken to be on offer.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
@@ -17,12 +16,10 @@ from jupyter_gpupool.scheduling.elasticity import (
     hosts_that_may_go,
     hosts_wanted,
 )
-from jupyter_gpupool.scheduling.ledger import Ledger
 from jupyter_gpupool.scheduling.pool_view import PoolView
-from jupyter_gpupool.scheduling.rounds import decide
+from jupyter_gpupool.scheduling.rounds import books_of, decide
 from jupyter_gpupool.scheduling.shape import DeviceView, HostShape
 from jupyter_gpupool.scheduling.steps import Steps
-from jupyter_gpupool.scheduling.tree_shares import divide_tree
 
 from .books import Books
 
@@ -65,9 +62,7 @@ class Demand:
 
 def demand_of(view: PoolView, steps: Steps, empty_since_s: dict[HostId, float]) -> Demand:
     """Take a pass on books that are thrown away, and say what would be left to wish for."""
-    ledger = Ledger(view)
-    divide = partial(divide_tree, view.tree, ledger.total, ledger.requests(), view.usage)
-    ledger.set_shares(divide(k=view.rules.usage_weight).shares)
+    ledger = books_of(view)
     waits = decide(ledger, steps).waits
     offers = tuple(offers_like(view.hosts))
     # A host that is there for schedulers is not there for its devices.
