@@ -7,17 +7,19 @@ work that is thrown away; `foretell` is pure and slow, and runs in a thread.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.scheduling.decisions import Constraint, Decisions, Waiting
 from jupyter_gpupool.scheduling.estimates import Alternative, estimate_claim
 from jupyter_gpupool.scheduling.expected import Expected
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
+from jupyter_gpupool.scheduling.rounds import plan
 
 from .claims import RequestClaim, request_claim
 from .forecasts import FREED_WITHIN_S, Start, can_tell, rests_on_learning, start_of
 from .learning import Learning
-from .planning import ask
+from .planning import steps_of
 from .pool_view import build
 from .unit import UnitOfWork
 
@@ -74,7 +76,7 @@ def imagine(unit: UnitOfWork, command: RequestClaim) -> Imagined:
         claim=claim,
         queue=unit.claims[claim_id].claim.request.queue,
         view=replace(with_it, claims=others),
-        decide=ask(unit, now_s, moment.monotonic_s, moment.sight),
+        decide=partial(plan, with_it, steps_of(unit)),
         grace_s=unit.policy.policy.grace_s,
     )
 
