@@ -41,9 +41,9 @@ class PastClaim(NamedTuple):
     """A claim that has ended by itself: not one that was taken or reached its limit.
 
     Attributes:
-        queue: The queue of its user's leaf.
+        queue: The one that it asked for.
         workers: That it had at least.
-        took_s: From its start to its end, hibernation left aside.
+        took_s: From its start to its end.
         ended_s: When, on the axis of every view.
     """
 

@@ -68,7 +68,7 @@ def starts_of(
     """Foresee when each claim that waits for its minimum will start.
 
     Args:
-        ledger: The books, with shares entered. They are used up, for the way back would cost as
+        ledger: The books. They are used up, for the way back would cost as
             much as new ones.
         order: The claims that wait, in the order of service.
         ends_at: How long things are taken to last.

@@ -1,8 +1,9 @@
 """Books that live from pass to pass: a pass looks only at what has happened since the last one.
 
-Kept by the manager, which says what happens and carries out what is decided; nothing here knows a
-clock. As long as no pass has more to look for than it may, each decides what `rounds.plan` decides
-of a view of the same moment; one that has more is `unfinished`, and the next goes on.
+Kept by whoever says what happens and carries out what is decided (the manager makes its books anew,
+so far); nothing here knows a clock. As long as no pass has more to look for than it may, each
+decides what `rounds.plan` decides of a view of the same moment; one that has more is `unfinished`,
+and the next goes on.
 
 Why so little needs to be looked at: who found no room on what is free finds none until something is
 given back (`fitting`). Only the shares of queues along the paths of changed claims, and beside them

@@ -1,6 +1,6 @@
 """How much service a claim has attained, and when it steps to its next level.
 
-Kept by `AttainedService` for each claim from pass to pass. Service is device-seconds held, and its
+Kept by `ServiceBooks` for each claim from pass to pass. Service is device-seconds held, and its
 levels are coarse so that claims near each other do not take turns. Source: Gu et al., "Tiresias: A
 GPU Cluster Manager for Distributed Deep Learning", NSDI 2019, section 3.2 (Discretized 2D-LAS).
 """
