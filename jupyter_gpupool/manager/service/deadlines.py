@@ -1,7 +1,8 @@
 """When something is due without anybody asking: time limits, slow starts, hosts that are gone.
 
 All on monotonic time, so that a clock set back or forth ends nothing early and keeps nothing
-alive. The service follows each commit with `follow`; the timer asks for what is due.
+alive; windows of reservations alone are moments of the calendar, and move with its clock. The
+service follows each commit with `follow`; the timer asks for what is due.
 """
 
 from collections.abc import Iterable

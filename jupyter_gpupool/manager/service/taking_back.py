@@ -71,9 +71,12 @@ def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
     if record is None or record.claim.is_over:
         return
     leases = [lease for lease in unit.leases_of(claim_id) if lease.counts]
-    due = [x for x in leases if x.notice is not None and x.notice.deadline <= unit.now]
-    if not due:
+    noticed = [(x.notice.deadline, x) for x in leases if x.notice is not None]
+    if not noticed:
         return
+    # Whoever calls knows by a clock that nobody sets that the soonest of them is over.
+    until = max(unit.now, min(deadline for deadline, _ in noticed))
+    due = [lease for deadline, lease in noticed if deadline <= until]
     warning = record.claim.warning
     why = reason or ("It was needed elsewhere." if warning is None else warning.reason)
     if len(due) == len(leases):

@@ -95,6 +95,17 @@ async def test_elastic_claim_shrinks_and_hands_its_results_over(teams):
     assert pool.now(ann).phase is Phase.STARTING
 
 
+async def test_clock_set_back_prolongs_no_grace(teams):
+    """Nobody waits an hour longer because a clock was wrong."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    await pool.claim(2)
+    pool.time.wall -= timedelta(hours=1)
+    await pool.pass_s(31)
+    assert pool.now(bob).phase is Phase.ENDING
+
+
 async def test_notice_is_void_when_nobody_waits_any_more(teams):
     """The claim keeps what it has."""
     pool, agent = teams
