@@ -95,7 +95,7 @@ class ServiceDecisions:
             how=TakeHow.SHRINK if given.goes_on else TakeHow.HIBERNATE,
             claimant=given.claimant.view.id,
             busy=not view.idle,
-            reason=f"{count} taken for {_whom(given)}.",
+            reason=f"{count} needed by {_whom(given)}.",
         )
 
     def _move(self, given: _Given) -> Move:

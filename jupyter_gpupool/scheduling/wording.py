@@ -50,10 +50,10 @@ def _why(ledger: Ledger, member: Member, claimant: Member, count: int) -> str:
         queue = claimant.view.queue
         return f"It ran longer than expected on lent devices, which a claim of {queue} needs."
     if claimant.leaf == member.leaf:
-        return f"{workers} taken for a claim of higher priority of the same user."
+        return f"{workers} needed by a claim of higher priority of the same user."
     return (
-        f"{workers} taken for {claimant.view.queue}, which has less than its share,"
-        f" from {member.view.queue}, which has more."
+        f"{workers} needed by {claimant.view.queue}, which has less than its share;"
+        f" {member.view.queue} has more."
     )
 
 

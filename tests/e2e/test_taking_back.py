@@ -49,5 +49,5 @@ def test_claim_that_keeps_nothing_ends_with_the_reason(pool: RunningPool) -> Non
     pool.wait_phase(wanted, "running")
     over = bob.view(held)
     assert (over["phase"], over["end"]) == ("ended", "reclaimed")
-    assert "taken for anns/ann" in over["reason"]
+    assert "needed by anns/ann" in over["reason"]
     pool.end(wanted)

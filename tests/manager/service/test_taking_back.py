@@ -59,7 +59,7 @@ async def test_busy_claim_is_warned_before_its_devices_go(teams):
     warned = pool.now(bob)
     assert warned.phase is Phase.RUNNING
     assert (warned.warning.deadline - pool.time.wall).total_seconds() == 30
-    assert "2 workers taken for vision/ann" in warned.warning.reason
+    assert "2 workers needed by vision/ann" in warned.warning.reason
     assert pool.now(ann).phase is Phase.PENDING
     assert "being freed for it" in pool.service.waits.of(ann.id).reason
 
