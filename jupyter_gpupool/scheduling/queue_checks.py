@@ -13,6 +13,8 @@ from jupyter_gpupool.scheduling.amounts import (
     Amount,
     Kinds,
     fits,
+    minimum,
+    no_limit,
     whole_unit,
 )
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
@@ -40,21 +42,23 @@ def grow(kinds: Kinds, queues: Iterable[Queue]) -> QueueTree:
     return link(kinds, given)
 
 
-def check_guarantees(tree: QueueTree, capacity: Amount) -> None:
+def check_guarantees(tree: QueueTree, capacity: Amount | None) -> None:
     """Refuse guarantees that together are more than what they are taken from.
 
-    A guarantee without limit counts as all that its parent has.
+    A guarantee without limit counts as all that its parent has. Without a known capacity, queues
+    are checked against their parents alone.
 
     Raises:
         BadRequest: Those of a queue's children exceed its own, or those at the top the capacity.
     """
-    has: dict[str | None, Amount] = {None: capacity}
+    has: dict[str | None, Amount] = {None: no_limit(tree.kinds) if capacity is None else capacity}
     for parent in (None, *tree.top_down):
         if not (below := tree.children[parent]):
             continue
         for name in below:
             has[name] = _bounded(tree.queues[name].guarantee, has[parent])
         total = tuple(map(sum, zip(*(has[name] for name in below), strict=True)))
+        total = minimum(total, no_limit(tree.kinds))
         if not fits(total, has[parent]):
             raise BadRequest(_too_much(tree, parent, total, has[parent]), field="guarantee")
 

@@ -154,17 +154,19 @@ def test_guarantees_beyond_capacity_are_refused():
     assert str(refused.value) == sums
 
 
-def test_guarantees_beyond_parents_are_refused():
-    """Children cannot be promised more than their parent is."""
+@pytest.mark.parametrize("capacity", [(8000,), None])
+def test_guarantees_beyond_parents_are_refused(capacity):
+    """Children cannot be promised more than their parent is, whatever hosts have joined."""
     tree = a_tree(a_queue("a", devices=2), a_queue("b", "a", devices=3))
     with pytest.raises(BadRequest, match='"b" add up to 3 devices, but the guarantee of "a" is 2'):
-        check_guarantees(tree, (8000,))
+        check_guarantees(tree, capacity)
 
 
 def test_unlimited_guarantee_is_all_there_is():
     """Alone it is fine; beside any other guarantee it is too much."""
     everything = replace(a_queue("a"), guarantee=(NO_LIMIT,))
     check_guarantees(a_tree(everything, a_queue("b")), (8000,))
+    check_guarantees(a_tree(everything, a_queue("b", devices=1)), None)
     with pytest.raises(BadRequest, match="add up to 9 devices"):
         check_guarantees(a_tree(everything, a_queue("b", devices=1)), (8000,))
 

@@ -30,14 +30,13 @@ def tree_of(policy: Policy) -> QueueTree:
 
 
 def check_against(tree: QueueTree, hosts: Iterable[Host]) -> None:
-    """Refuse guarantees that hosts which are there could not keep; without hosts nothing is known.
+    """Refuse guarantees beyond what hosts that are there, or the queue above, could keep.
 
     Raises:
         BadRequest: With the numbers.
     """
     here = [host for host in hosts if host.phase is not HostPhase.LOST and host.devices]
-    if here:
-        check_guarantees(tree, _capacity(tree.kinds, here))
+    check_guarantees(tree, _capacity(tree.kinds, here) if here else None)
 
 
 def capacity_of(tree: QueueTree, hosts: Iterable[Host]) -> Amount:
