@@ -28,6 +28,9 @@ _TERMS = (
     click.option("--nthreads", default=1, show_default=True, help="Threads a worker."),
     click.option("--time-limit", help='When it ends by itself, such as "2h".'),
     click.option("--environment", default="", help="Which of the hosts' Python environments."),
+    click.option("--queue", default="", help="In which queue."),
+    click.option("--priority", default="", help="Of which priority class."),
+    click.option("--expected", help='How long you expect to use it, such as "40min".'),
 )
 
 

@@ -9,9 +9,6 @@ from .output import json_option, show_json
 
 @click.command()
 @claim_terms
-@click.option("--queue", default="", help="In which queue.")
-@click.option("--priority", default="", help="Of which priority class.")
-@click.option("--expected", help='How long you expect to use it, such as "40min".')
 @json_option
 def estimate(gpus: str, *, as_json: bool, **terms: str | int | None) -> None:
     """Tell when a claim of GPUS devices (a number, or "1-4") would start, and claim nothing.

@@ -129,6 +129,16 @@ def test_scaling_beyond_the_pool_says_how_much_there_is(ask: Ask, run_here: Run)
     assert run_here("scale", "greedy", "2").stderr == ""
 
 
+def test_claim_goes_to_the_queue_and_class_that_are_named(ask: Ask, run_here: Run) -> None:
+    """As in Python; a queue that is not there is refused in one line."""
+    claim = ask("claim", "1", "--queue", "default", "--priority", "batch", "--detach", "--json")
+    assert (claim["queue"], claim["priority"]) == ("default", "batch")
+    ask("release", claim["id"], "--json")
+    refused = run_here("claim", "1", "--queue", "nobodys", "--detach")
+    assert refused.returncode != 0
+    assert "default" in refused.stderr
+
+
 def test_estimate_says_when_and_claims_nothing(ask: Ask, run_here: Run) -> None:
     """Now, later, or never; and what would start instead."""
     _wait_until_free(ask)

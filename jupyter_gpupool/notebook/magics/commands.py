@@ -66,6 +66,9 @@ def commands(context: click.Context) -> Answer | None:
 @click.option("--nthreads", type=int, help="Threads a worker.")
 @click.option("--time-limit", metavar="TIME", help='When it ends by itself, such as "2h".')
 @click.option("--environment", shell_complete=environments, help="Which Python the workers run in.")
+@click.option("--queue", help="In which queue.")
+@click.option("--priority", help="Of which priority class.")
+@click.option("--expected", metavar="TIME", help='How long you expect to use it: "40min".')
 @click.option("--timeout", metavar="TIME", help='Give up if it has not started by then: "10min".')
 @click.option("--estimate", is_flag=True, help="Only tell when it would start.")
 @_as

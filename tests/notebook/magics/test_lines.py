@@ -171,6 +171,7 @@ MISTAKES = {
     "%gpupool claim many": "'many' is no number.",
     "%gpupool claim 1 --as 1a": "'1a' is no name of a variable.",
     "%gpupool claim 1 --as a,b,c": "'a,b,c' is more than two names",
+    "%gpupool claim 1 --expected soon": "'soon' is not a time above zero.",
     "%gpupool claim 1 --time-limit soon": "'soon' is not a time above zero.",
     "%gpupool claim 1 --colour red": "No such option '--colour'.",
     "%gpupool claim 'open": "No closing quotation",
