@@ -50,7 +50,8 @@ def reserve(
 ) -> None:
     """Reserve DEVICES for a queue in a time window; for admins, and leads of the queue.
 
-    Whoever holds them then is told a quarter of an hour before, and they are empty when it begins.
+    Whoever holds them then is told a quarter of an hour before, and they are empty when it begins;
+    with less time than that they are empty as soon as everybody has had notice.
     """
     from jupyter_gpupool.client.bodies import make  # noqa: PLC0415 - 0.3 s
     from jupyter_gpupool.protocol.reserving import ReserveBody  # noqa: PLC0415 - as above
