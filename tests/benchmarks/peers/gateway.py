@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -117,7 +118,7 @@ class GatewayPeer:
             return
         server_port, proxy_port = _free_ports(2)
         self._server = self._start_server(server_port, proxy_port)
-        _wait_for_port(proxy_port, self._server)
+        _wait_for_route(proxy_port, self._server)
         self._client = self._start_client(proxy_port)
         _answer(self._client, _START_WITHIN_S)
 
@@ -180,16 +181,17 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _wait_for_port(port: int, server: "subprocess.Popen[bytes]") -> None:
+def _wait_for_route(port: int, server: "subprocess.Popen[bytes]") -> None:
+    """Wait until the server answers through its proxy, which listens before it has the route."""
     deadline = time.monotonic() + _START_WITHIN_S
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=1).close()
         except OSError:
             time.sleep(0.1)
         else:
             return
-    raise PeerMissing("dask-gateway's server does not listen")
+    raise PeerMissing("dask-gateway's server does not answer")
 
 
 def _end(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:

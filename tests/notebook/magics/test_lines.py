@@ -55,9 +55,11 @@ def test_cell_help_is_printed_and_the_cell_not_run(bare_notebook: "Notebook") ->
 
 
 def test_claim_is_estimated_instead_of_made(notebook: "Notebook") -> None:
-    """And may be taken as a value."""
-    ran = notebook.run("told = %gpupool claim 1 --estimate\nprint(told)")
+    """And may be taken as a value; what it is thought to take is its user's own word."""
+    ran = notebook.run("told = %gpupool claim 1 --expected 1h --estimate\nprint(told)")
     assert (ran.error, ran.out.strip()) == (None, "1 now")
+    assert notebook["told"].now
+    assert "You hold no claim." in notebook.run("%gpupool ls").out
 
 
 def test_alone_it_shows_the_status(notebook: "Notebook") -> None:
