@@ -21,6 +21,7 @@ from .events import events
 from .reservations import reservations, reserve, unreserve
 from .services import agent, manager
 from .status import devices, hosts, status
+from .stop import stop
 from .stopping import Stopped
 from .tokens import token
 from .using import environments, explain, keep, log
@@ -61,6 +62,7 @@ for _command in (
     token,
     demo,
     doctor,
+    stop,
     manager,
     agent,
 ):

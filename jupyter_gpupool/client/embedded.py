@@ -173,8 +173,8 @@ class EmbeddedPool:
 
     def stop(self) -> None:
         """Ask the manager to end everything, and wait for it; in the end, kill it."""
-        if self.address is not None and self.address.manager_pid is not None:
-            end(self.address.manager_pid, self.address.manager_started, _STOP_WITHIN_S)
+        if self.address is not None:
+            end_pool(self.address)
 
     def _write_config(self) -> None:
         folder = self._plan.config_folder
@@ -194,6 +194,12 @@ class EmbeddedPool:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def end_pool(address: PoolAddress) -> None:
+    """End the embedded manager there; with it ends its agent, unless claims live."""
+    if address.manager_pid is not None:
+        end(address.manager_pid, address.manager_started, _STOP_WITHIN_S)
 
 
 def end(pid: int, started: int | None, within_s: float) -> None:
