@@ -81,12 +81,16 @@ class PolicyRevision:
         revision: From 1.
         by: Who applied it.
         source: The document, word for word.
+        comment: Why, in their words.
+        restores: The earlier revision it brings back, if it is a rollback.
     """
 
     revision: int
     at: datetime
     by: UserName
     source: str
+    comment: str = ""
+    restores: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

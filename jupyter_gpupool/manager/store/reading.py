@@ -1,8 +1,9 @@
 """Reading: all that lives, at start; what is no longer in memory, when somebody asks."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, func, insert, or_, select, update
 
 from jupyter_gpupool.manager.auth.tokens import TokenRecord
 from jupyter_gpupool.manager.service.records import (
@@ -67,7 +68,7 @@ class Everything:
 def read_everything(connection: Connection, seal: Seal) -> Everything:
     """Read what lives, and count this start."""
     live = select(CLAIMS).where(CLAIMS.c.phase != Phase.ENDED.value).order_by(CLAIMS.c.created_at)
-    held = select(LEASES).where(LEASES.c.phase != LeasePhase.ENDED.value)
+    held = _leases().where(LEASES.c.phase != LeasePhase.ENDED.value)
     last = select(EVENTS).order_by(EVENTS.c.seq.desc()).limit(_LAST_EVENTS)
     newest = select(POLICIES).order_by(POLICIES.c.revision.desc()).limit(1)
     fetch = connection.execute
@@ -96,7 +97,7 @@ def read_claim(connection: Connection, claim_id: ClaimId, seal: Seal) -> ClaimRe
 
 def read_leases(connection: Connection, claim_id: ClaimId) -> list[Lease]:
     """The leases of a claim, those that ended too, oldest first."""
-    query = select(LEASES).where(LEASES.c.claim_id == claim_id)
+    query = _leases().where(LEASES.c.claim_id == claim_id)
     found = connection.execute(query.order_by(LEASES.c.granted_at, LEASES.c.id))
     return list(map(rows.read_lease, found.mappings()))
 
@@ -130,9 +131,30 @@ def read_events(
     return [rows.read_event(row) for row in found.mappings()]
 
 
+def read_policies(connection: Connection, before: int | None, limit: int) -> list[PolicyRevision]:
+    """The revisions of the policy, newest first; only those before one, if it is named."""
+    query = select(POLICIES)
+    if before is not None:
+        query = query.where(POLICIES.c.revision < before)
+    found = connection.execute(query.order_by(POLICIES.c.revision.desc()).limit(limit))
+    return [rows.read_policy(row) for row in found.mappings()]
+
+
+def read_policy(connection: Connection, revision: int) -> PolicyRevision | None:
+    """One revision of the policy."""
+    query = select(POLICIES).where(POLICIES.c.revision == revision)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else rows.read_policy(row)
+
+
 def oldest_event(connection: Connection) -> int:
     """The position of the oldest event still kept; 0 if there is none."""
     return connection.execute(select(func.min(EVENTS.c.seq))).scalar() or 0
+
+
+def _leases() -> Select[Any]:
+    # The rows of its further devices hold nothing more.
+    return select(LEASES).where(LEASES.c.position == 0)
 
 
 def _count_boot(connection: Connection) -> int:

@@ -4,7 +4,7 @@ A thing's JSON holds all of it but its secrets, which have sealed columns of the
 an older version wrote are read with the defaults of fields they lack.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -84,22 +84,27 @@ def read_claim(row: Row, seal: Seal) -> ClaimRecord:
     )
 
 
-def lease_row(lease: Lease) -> Row:
-    """A lease."""
-    return {
-        "id": lease.id,
-        "claim_id": lease.claim_id,
-        "host_id": lease.host_id,
-        "device": lease.device,
-        "phase": lease.phase.value,
-        "granted_at": lease.granted_at,
-        "ended_at": None if lease.holds_device else lease.phase_since,
-        "body": _LEASE.dump_json(lease).decode(),
-    }
+def lease_rows(leases: Iterable[Lease]) -> Iterator[Row]:
+    """Leases, a row for each of their devices."""
+    for lease in leases:
+        body = _LEASE.dump_json(lease).decode()
+        for position, device in enumerate(lease.devices):
+            yield {
+                "id": lease.id,
+                "position": position,
+                "claim_id": lease.claim_id,
+                "host_id": lease.host_id,
+                "device": device,
+                "share": lease.share,
+                "phase": lease.phase.value,
+                "granted_at": lease.granted_at,
+                "ended_at": None if lease.holds_device else lease.phase_since,
+                "body": body,
+            }
 
 
 def read_lease(row: Row) -> Lease:
-    """The lease again."""
+    """The lease again, from the row of any of its devices."""
     return _LEASE.validate_json(row["body"])
 
 
@@ -195,12 +200,14 @@ def policy_row(policy: PolicyRevision) -> Row:
         "at": policy.at,
         "by": policy.by,
         "source": policy.source,
+        "comment": policy.comment or None,
+        "restores": policy.restores,
     }
 
 
 def read_policy(row: Row) -> PolicyRevision:
     """The policy again."""
-    return PolicyRevision(**dict(row) | {"at": _aware(row["at"])})
+    return PolicyRevision(**dict(row) | {"at": _aware(row["at"]), "comment": row["comment"] or ""})
 
 
 def usage_row(record: UsageRecord) -> Row:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, delete, insert
 
-from jupyter_gpupool.manager.service.records import ClaimRecord
+from jupyter_gpupool.manager.service.records import ClaimRecord, PolicyRevision
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.ids import ClaimId, UserName
@@ -139,6 +139,14 @@ class Store:
                 c, after=after, owner=owner, claim_id=claim_id, limit=limit
             )
         )
+
+    async def policies(self, *, before: int | None, limit: int) -> list[PolicyRevision]:
+        """The revisions of the policy, newest first."""
+        return await self._read(lambda c: reading.read_policies(c, before, limit))
+
+    async def policy(self, revision: int) -> PolicyRevision | None:
+        """One revision of the policy."""
+        return await self._read(lambda c: reading.read_policy(c, revision))
 
     async def oldest_event(self) -> int:
         """The position of the oldest event still kept."""

@@ -6,6 +6,7 @@ migration. Plain SQL types alone, for SQLite and PostgreSQL alike.
 
 from sqlalchemy import (
     BigInteger,
+    CheckConstraint,
     Column,
     DateTime,
     Index,
@@ -49,23 +50,29 @@ LEASES = Table(
     "leases",
     METADATA,
     Column("id", String(40), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
     Column("claim_id", String(40), nullable=False),
     Column("host_id", String(200), nullable=False),
     Column("device", String(200), nullable=False),
+    Column("share", Integer, nullable=False),
     Column("phase", String(20), nullable=False),
     Column("granted_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True)),
     Column("body", Text, nullable=False),
+    CheckConstraint("share BETWEEN 1 AND 1000", name="share_of_a_device"),
     Index("leases_by_claim", "claim_id"),
-    # The last wall against leasing a device twice, whatever the code above does.
     Index(
-        "one_lease_a_device",
+        "held_by_device",
         "device",
-        unique=True,
         sqlite_where=text("phase <> 'ended'"),
         postgresql_where=text("phase <> 'ended'"),
     ),
 )
+"""One row for each device of a lease, `position` counting them; `share` is in thousandths.
+
+The last wall against leasing a device beyond one, whatever the code above does, is a trigger that
+revision 0005 makes.
+"""
 
 HOSTS = Table(
     "hosts",
@@ -131,6 +138,8 @@ POLICIES = Table(
     Column("at", DateTime(timezone=True), nullable=False),
     Column("by", String(200), nullable=False),
     Column("source", Text, nullable=False),
+    Column("comment", Text),
+    Column("restores", Integer),
 )
 
 USAGE = Table(

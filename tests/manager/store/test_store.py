@@ -2,10 +2,11 @@
 
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from jupyter_gpupool.manager.service.records import UserRecord
+from jupyter_gpupool.manager.service.records import PolicyRevision, UserRecord
 from jupyter_gpupool.manager.store.changes import Changes
 from jupyter_gpupool.manager.store.database import open_engine
 from jupyter_gpupool.manager.store.migrate import HEAD, migrate, revision_of, upgrade
@@ -223,6 +224,26 @@ def test_claims_of_the_first_revision_keep_their_os_user(tmp_path):
         found = connection.exec_driver_sql("SELECT os_user FROM claims ORDER BY id").scalars()
         assert list(found) == ["ann", "robert", None]
     engine.dispose()
+
+
+async def test_policies_of_an_older_database_stay_and_new_ones_say_why(tmp_path):
+    """Nobody said why then; the newest comes first, and only so many."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'manager.sqlite'}")
+    with engine.begin() as connection:
+        upgrade(connection, "0004")
+        connection.exec_driver_sql("INSERT INTO policies VALUES (1, '2026-01-01', 'ann', 'x = 1')")
+    engine.dispose()
+    store, now = _store(tmp_path), datetime(2026, 1, 2, tzinfo=UTC)
+    store.load()
+    back = PolicyRevision(revision=2, at=now, by="bob", source="x", comment="no", restores=1)
+    await store.commit(Changes(new_policies=(back,)))
+    newest, old = await store.policies(before=None, limit=9)
+    assert (newest, old.comment, old.restores) == (back, "", None)
+    assert (old.by, old.source, old.at) == ("ann", "x = 1", datetime(2026, 1, 1, tzinfo=UTC))
+    assert await store.policies(before=2, limit=9) == [old] == [await store.policy(1)]
+    assert await store.policies(before=None, limit=1) == [newest]
+    assert await store.policy(3) is None
+    store.close()
 
 
 def _store(folder) -> Store:
