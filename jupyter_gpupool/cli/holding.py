@@ -50,14 +50,20 @@ def wish(gpus: tuple[int, int], timeout: str | None, terms: Mapping[str, Any]) -
 
 
 def leave(pool: Pool, wished: Wish, shows: Callable[[ClaimView], None]) -> None:
-    """Ask for a claim, show it, and leave it to itself.
+    """Ask for a claim, show it, say how to come back to it, and leave it to itself.
 
     Raises:
         PoolError: If the pool says no.
     """
     opening = Opening(pool, body=wished.body)
     with _given_back_on_failure(opening):
-        shows(pool.background.run(lambda _say: opening.request()))
+        view = pool.background.run(lambda _say: opening.request())
+        shows(view)
+    # Not on standard output, which scripts read the claim from.
+    _to_stderr(
+        f'Use it in Python: jupyter_gpupool.attach("{view.id}");'
+        f" give it back: jupyter gpupool release {view.id}"
+    )
 
 
 def hold(pool: Pool, wished: Wish, runs: Callable[[ClaimView], None]) -> None:

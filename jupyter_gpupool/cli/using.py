@@ -23,12 +23,13 @@ _MOST_LINES = 1000
 @click.argument("claim")
 @json_option
 def explain(claim: str, *, as_json: bool) -> None:
-    """Tell why CLAIM (id or name) is where it is."""
+    """Tell why CLAIM (id or name) is where it is; or when and why it ended, if none lives."""
 
     async def question(client: "PoolClient") -> "Explanation":
         from jupyter_gpupool.notebook.answers import explanation_of  # noqa: PLC0415 - 0.3 s
 
-        return await explanation_of(client, (await client.find_claim(claim)).id)
+        found = await client.find_claim(claim, ended=True)
+        return await explanation_of(client, found.id)
 
     _show(ask(question), as_json=as_json)
 
@@ -50,7 +51,8 @@ def log(claim: str, *, process: str | None, lines: int, as_json: bool) -> None:
     async def question(client: "PoolClient") -> "Logs":
         from jupyter_gpupool.notebook.answers import logs_of  # noqa: PLC0415 - as above
 
-        return await logs_of(client, (await client.find_claim(claim)).id, process, lines)
+        found = await client.find_claim(claim, ended=True)
+        return await logs_of(client, found.id, process, lines)
 
     _show(ask(question), as_json=as_json)
 

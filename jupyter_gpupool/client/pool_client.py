@@ -88,21 +88,26 @@ class PoolClient:
         answer = await self._http.send("GET", path, patience_s=patience_s)
         return _one(ClaimView, answer)
 
-    async def find_claim(self, name_or_id: str) -> ClaimView:
+    async def find_claim(self, name_or_id: str, *, ended: bool = False) -> ClaimView:
         """The claim of this id, or else the one of this name that has not ended, our own first.
+
+        Args:
+            name_or_id: What its user calls it.
+            ended: If none lives, take our own of this name that ended last.
 
         Raises:
             NotFound: If there is none.
-            BadRequest: If several have this name.
+            BadRequest: If several that live have this name.
         """
         with contextlib.suppress(NotFound):
             return await self.claim(name_or_id)
         me = (await self.status()).user
         found = await self._named(name_or_id, owner=me) or await self._named(name_or_id)
+        if not found and ended:
+            found = await self._ended_last(name_or_id, owner=me)
         if not found:
-            raise NotFound(
-                f"There is no claim {name_or_id[:200]!r}.", hint="See: jupyter gpupool claims"
-            )
+            hint = "See: jupyter gpupool claims" + (" --ended" if ended else "")
+            raise NotFound(f"There is no claim {name_or_id[:200]!r}.", hint=hint)
         if len(found) > 1:
             ids = ", ".join(view.id for view in found[:_MOST_SHOWN])
             raise BadRequest(
@@ -113,6 +118,12 @@ class PoolClient:
     async def _named(self, name: str, *, owner: str | None = None) -> Sequence[ClaimView]:
         views = await self.claims(owner=owner, limit=_MOST_LISTED)
         return [view for view in views if view.name == name]
+
+    async def _ended_last(self, name: str, *, owner: str) -> Sequence[ClaimView]:
+        """The one of this name that ended last, if it is among the owner's youngest thousand."""
+        views = await self.claims(owner=owner, ended=True, limit=_MOST_LISTED)
+        named = [view for view in views if view.name == name and view.end is not None]
+        return sorted(named, key=lambda view: view.phase_since)[-1:]
 
     async def release_all(self, reason: str = "") -> Sequence[ClaimView]:
         """Give back every claim of our own, however many there are."""

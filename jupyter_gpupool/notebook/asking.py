@@ -65,7 +65,7 @@ def environments(*, pool: Pool | None = None) -> Environments:
 
 
 def explain(name: str = "", *, pool: Pool | None = None) -> Explanation:
-    """Why a claim is where it is.
+    """Why a claim is where it is; or when and why it ended, if none of that name lives.
 
     Args:
         name: Its name or id; "" is the one this kernel uses, or the only one you hold.
@@ -74,7 +74,7 @@ def explain(name: str = "", *, pool: Pool | None = None) -> Explanation:
     Raises:
         PoolError: NotFound if there is no such claim, BadRequest if several are meant.
     """
-    return _of(name, pool, explanation_of)
+    return _of(name, pool, explanation_of, ended=True)
 
 
 def logs(
@@ -82,13 +82,19 @@ def logs(
 ) -> Logs:
     """The last lines of a claim's processes, or of one: "scheduler" or a lease's id.
 
+    Of the claim of that name that lives, else of the one that ended last.
+
     Args:
         name: As of `explain`.
         process: Which one; None is all.
         lines: How many of each.
         pool: As of `explain`.
     """
-    return _of(name, pool, lambda client, claim_id: logs_of(client, claim_id, process, lines))
+
+    async def last_lines(client: "PoolClient", claim_id: str) -> Logs:
+        return await logs_of(client, claim_id, process, lines)
+
+    return _of(name, pool, last_lines, ended=True)
 
 
 def keep_alive(
@@ -143,9 +149,11 @@ def _of(
     name: str,
     pool: Pool | None,
     ask: "Callable[[PoolClient, str], Coroutine[Any, Any, _T]]",
+    *,
+    ended: bool = False,
 ) -> _T:
     async def found(client: "PoolClient") -> _T:
-        return await ask(client, (await find(client, name)).id)
+        return await ask(client, (await find(client, name, ended=ended)).id)
 
     return _ask(pool, found)
 

@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 8
 
 
-async def find(client: "PoolClient", name: str) -> ClaimView:
+async def find(client: "PoolClient", name: str, *, ended: bool = False) -> ClaimView:
     """The claim of this name or id; "" is the one this kernel uses, or the only one we hold.
+
+    Args:
+        client: Who is asked.
+        name: What its user calls it.
+        ended: If none of this name lives, take our own of it that ended last.
 
     Raises:
         PoolError: NotFound if there is none, BadRequest if several are meant.
     """
     if name:
-        return await client.find_claim(name)
+        return await client.find_claim(name, ended=ended)
     return the_one_meant(await _own(client), this_kernel())
 
 

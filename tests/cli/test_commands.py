@@ -121,6 +121,16 @@ def test_detached_claim_is_scaled_and_released(ask: Ask) -> None:
     assert released[0]["phase"] in ("ending", "ended")
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_detached_claim_says_how_to_come_back(run_here: Run, more: tuple[str, ...]) -> None:
+    """In one line on standard error, so that what a script reads stays as it is."""
+    done = run_here("claim", "1", "--name", "away", "--detach", *more)
+    claim_id = json.loads(done.stdout)["id"] if more else done.stdout.split()[0]
+    assert (done.stdout.count("\n"), done.stderr.count("\n")) == (1, 1)
+    assert f'jupyter_gpupool.attach("{claim_id}")' in done.stderr
+    assert f"jupyter gpupool release {claim_id}" in done.stderr
+
+
 def test_scaling_beyond_the_pool_says_how_much_there_is(ask: Ask, run_here: Run) -> None:
     """The claim may grow later, when more hosts join."""
     ask("claim", "1", "--name", "greedy", "--detach")
@@ -180,6 +190,21 @@ def test_claim_is_explained_and_its_log_shown(ask: Ask, run_here: Run) -> None:
     assert ask("explain", "curious")["claim"] == made["id"]
     assert run_here("explain", "curious").stdout.startswith("Claim curious: ")
     assert ask("log", "curious", "--lines", "1")["claim"] == made["id"]
+
+
+def test_ended_claim_is_explained_by_its_name(ask: Ask, run_here: Run) -> None:
+    """When, how and why it ended; of several, the one that ended last."""
+    for reason in ("the first is over", "the second is over"):
+        made = ask("claim", "1", "--name", "bygone", "--detach")
+        ask("release", "bygone", "--reason", reason)
+        _wait_for_end(ask, made["id"])
+    done = run_here("explain", "bygone")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Claim bygone: ended")
+    assert "ago (released): " in done.stdout
+    assert "the second is over" in done.stdout
+    assert ask("log", "bygone", "--lines", "1")["claim"] == made["id"]
+    assert run_here("scale", "bygone", "2").returncode == 1
 
 
 def test_running_claim_is_kept_and_let_go(ask: Ask, run_here: Run) -> None:
@@ -313,6 +338,13 @@ def _wait_until_free(ask: Ask) -> None:
     deadline = time.monotonic() + 60
     while ask("status")["free"] != 4:
         assert time.monotonic() < deadline, "devices are still held"
+        time.sleep(0.05)
+
+
+def _wait_for_end(ask: Ask, claim_id: str) -> None:
+    deadline = time.monotonic() + 30
+    while claim_id in {claim["id"] for claim in ask("claims")}:
+        assert time.monotonic() < deadline, f"{claim_id} has not ended after 30 s"
         time.sleep(0.05)
 
 

@@ -37,6 +37,11 @@ class Manager:
             "seq": 1,
         }
 
+    def end(self, claim_id: str, minute: int) -> None:
+        """That minute past twelve."""
+        since = datetime(2026, 11, 5, 12, minute, tzinfo=UTC).isoformat()
+        self.claims[claim_id] |= {"phase": "ended", "end": "released", "phase_since": since}
+
     def answer(self, request: httpx.Request) -> httpx.Response:
         match request.url.path.removeprefix("/api/v1").split("/")[1:]:
             case ["status"]:
@@ -54,6 +59,8 @@ class Manager:
 
     def _listed(self, params: httpx.QueryParams) -> list[dict[str, Any]]:
         mine = [c for c in self.claims.values() if params.get("owner") in (None, c["owner"])]
+        if not params.get("ended"):
+            mine = [claim for claim in mine if claim["phase"] != "ended"]
         # What is ending is freed by and by, so that older ones come into the list.
         living = [claim for claim in mine if claim["phase"] != "ending"] or mine
         return living[: int(params.get("limit", 200))]
@@ -101,6 +108,21 @@ async def test_name_that_several_have_is_refused(manager: Manager, client: PoolC
     manager.add("c-2", name="train")
     with pytest.raises(BadRequest, match="c-1, c-2"):
         await client.find_claim("train")
+
+
+async def test_ended_claim_is_found_when_asked_for(manager: Manager, client: PoolClient) -> None:
+    """The one of the name that ended last, our own alone, and never before one that lives."""
+    for number, minute in enumerate((10, 30, 20)):
+        manager.add(f"c-{number}", name="train")
+        manager.end(f"c-{number}", minute)
+    manager.add("c-bob", name="theirs", owner="bob")
+    manager.end("c-bob", 40)
+    assert (await client.find_claim("train", ended=True)).id == "c-1"
+    for name, ended in (("train", False), ("theirs", True)):
+        with pytest.raises(NotFound, match="no claim"):
+            await client.find_claim(name, ended=ended)
+    manager.add("c-new", name="train")
+    assert (await client.find_claim("train", ended=True)).id == "c-new"
 
 
 async def test_unknown_name_is_said(manager: Manager, client: PoolClient) -> None:

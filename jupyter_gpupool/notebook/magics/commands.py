@@ -168,7 +168,7 @@ def log(held: Held, name: str | None, *, lines: int, worker: str | None) -> Answ
 @click.argument("name", shell_complete=claims, required=False)
 @_holding
 def explain(held: Held, name: str | None) -> Answer:
-    """Tell why a claim is where it is, and when it starts."""
+    """Tell why a claim is where it is, and when it starts; or when and why it ended."""
     from .steering import meant  # noqa: PLC0415 - as above
 
     return Answer(value=gpupool.explain(meant(held, name)))

@@ -1,6 +1,7 @@
 """`%gpupool …` in a cell, against a real pool."""
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -139,6 +140,15 @@ def test_released_claim_is_closed(claimed: "Notebook") -> None:
     assert "Given back: mine." in claimed.run("%gpupool release").out
     assert cluster.status.name == "closed"
     assert "You hold no claim" in claimed.run("%gpupool release").err
+
+
+def test_released_claim_is_still_explained_by_its_name(claimed: "Notebook") -> None:
+    """Why it is over, to whoever comes back and wonders."""
+    claimed.run("%gpupool release")
+    deadline = time.monotonic() + 30
+    while not (ran := claimed.run("%gpupool explain mine")).out.startswith("Claim mine: ended"):
+        assert (ran.error, time.monotonic() < deadline) == (None, True)
+    assert "ago (released): " in ran.out
 
 
 def test_nameless_release_leaves_strangers_alone(
