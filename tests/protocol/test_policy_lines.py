@@ -1,0 +1,81 @@
+"""The line of a key: what an admin jumps to in their editor."""
+
+import tomllib
+
+import pytest
+
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.protocol.policy_lines import line_of, line_of_refusal
+
+_DOCUMENT = '''\
+# [queues.none]
+[groups]
+phd = [
+  "bob",   # weight = 1
+  "cleo",
+]
+
+[queues.research]
+guarantee = { gpus = 12, models = { A100 = 4 } }
+note = """
+weight = 3
+"""
+weight = 2
+
+[queues."a.b"]
+limit.gpus = 4
+'users' = ["x"]   # end
+
+[[idle.rules]]
+after = "20min"
+[idle.rules.keep_alive]
+day = "4h"
+[[idle.rules]]
+after = "5min"
+[scheduling]
+grace = "30s"'''
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("groups", 2),
+        ("groups.phd", 3),
+        ("groups.phd.1", 3),
+        ("queues", 8),
+        ("queues.research", 8),
+        ("queues.research.guarantee.models.A100", 9),
+        ("queues.research.weight", 13),
+        ("queues.research.limit", 8),
+        ("queues.a.b", 15),
+        ("queues.a.b.limit.gpus", 16),
+        ("queues.a.b.users.0", 17),
+        ("idle.rules.0.after", 20),
+        ("idle.rules.0.keep_alive.day", 22),
+        ("idle.rules.1.after", 24),
+        ("idle.rules.1.warn", 23),
+        ("scheduling.grace", 26),
+        ("queues.none.weight", 8),
+        ("nowhere", None),
+        ("", None),
+    ],
+)
+def test_key_is_found_where_it_begins(key, line):
+    """Or else the nearest above it; comments, texts and values are no keys."""
+    assert tomllib.loads(_DOCUMENT)
+    assert line_of(_DOCUMENT, key) == line
+
+
+def test_text_that_is_no_toml_has_the_line_of_the_parser():
+    """A refusal without a key may name its line itself."""
+    with pytest.raises(tomllib.TOMLDecodeError) as caught:
+        tomllib.loads("[queues.a]\nweight == 2\n")
+    refusal = BadRequest(f"The policy is no TOML: {caught.value}.")
+    assert line_of_refusal("", refusal) == 2
+    assert line_of_refusal(_DOCUMENT, BadRequest("No.", field="queues.research.weight")) == 13
+
+
+def test_large_document_takes_no_time():
+    """A megabyte of one text, or of brackets, is looked at once."""
+    for text in ('note = """' + "x\\n\n" * 200_000 + '"""\n', f"x = {'[' * 9000}{']' * 9000}\n"):
+        assert line_of(text + "[queues.a]\nweight = 1\n", "queues.a.weight") == text.count("\n") + 2
