@@ -1,4 +1,7 @@
-"""A lease: one device granted to one claim, from the grant until the device is proven free."""
+"""A lease: what one worker of a claim is granted, until its devices are proven free.
+
+That is one device, a share of one that others may hold the rest of, or several whole devices.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -38,9 +41,12 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """One device granted to one claim.
+    """What one worker of a claim is granted: a device, a share of one, or several of one host.
 
     Attributes:
+        device: Its first device, in the order of the host.
+        further: Its other devices, if it has several.
+        share: Thousandths of its device; all of it unless others may hold the rest.
         reason: Why it is in this phase, one sentence.
         restarts: How often its worker has been forked again.
         notice: That it will be taken back, else None.
@@ -58,6 +64,13 @@ class Lease:
     restarts: int = 0
     notice: Notice | None = None
     lent_until: datetime | None = None
+    further: tuple[DeviceUuid, ...] = ()
+    share: int = WHOLE_DEVICE
+
+    @property
+    def devices(self) -> tuple[DeviceUuid, ...]:
+        """All its devices, in the order of the host."""
+        return (self.device, *self.further)
 
     @property
     def holds_device(self) -> bool:
@@ -66,8 +79,13 @@ class Lease:
 
     @property
     def thousandths(self) -> int:
-        """How much of its device is this lease's."""
-        return WHOLE_DEVICE if self.holds_device else 0
+        """How much of devices is this lease's, all together."""
+        return self.share * len(self.devices) if self.holds_device else 0
+
+    @property
+    def is_part(self) -> bool:
+        """Whether others may hold the rest of its device."""
+        return self.share < WHOLE_DEVICE
 
     @property
     def counts(self) -> bool:

@@ -43,6 +43,22 @@ def parse_bytes(text: str | int, *, field: str = "") -> int:
     return int(amount)
 
 
+def absolute_bytes(size: str | None) -> int | None:
+    """Bytes of a size as dask-cuda takes it; None without one, or if it is a fraction as "0.5" is.
+
+    Raises:
+        BadRequest: If it is no size.
+    """
+    if size is None:
+        return None
+    try:
+        value = float(size)
+    except ValueError:
+        return parse_bytes(size)
+    # "1" is a byte, "1.0" the whole device: so dask-cuda has it.
+    return None if "." in size and 0.0 < value <= 1.0 else int(value)
+
+
 def parse_duration(text: str | float | timedelta, *, field: str = "") -> timedelta:
     """Read a time such as "90", "90s", "20 min", "2h", "1d"; a plain number is seconds.
 

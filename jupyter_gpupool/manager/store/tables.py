@@ -71,7 +71,7 @@ LEASES = Table(
 """One row for each device of a lease, `position` counting them; `share` is in thousandths.
 
 The last wall against leasing a device beyond one, whatever the code above does, is a trigger that
-revision 0005 makes.
+revision 0006 makes.
 """
 
 HOSTS = Table(

@@ -27,8 +27,8 @@ def write(connection: Connection, changes: Changes, seal: Seal) -> None:
     """Write everything; the caller's transaction makes it whole."""
     _insert(connection, CLAIMS, (rows.claim_row(x, seal) for x in changes.new_claims))
     _update(connection, CLAIMS, (rows.claim_row(x, seal) for x in changes.claims))
-    _update(connection, LEASES, map(rows.lease_row, changes.leases))
-    _insert(connection, LEASES, map(rows.lease_row, changes.new_leases))
+    _update(connection, LEASES, rows.lease_rows(changes.leases))
+    _insert(connection, LEASES, rows.lease_rows(changes.new_leases))
     _insert(connection, HOSTS, map(rows.host_row, changes.new_hosts))
     _update(connection, HOSTS, map(rows.host_row, changes.hosts))
     _delete(connection, HOSTS.c.id, changes.gone_hosts)

@@ -5,15 +5,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from jupyter_gpupool.manager.service.records import PolicyRevision, UserRecord
 from jupyter_gpupool.manager.store.changes import Changes
 from jupyter_gpupool.manager.store.database import open_engine
 from jupyter_gpupool.manager.store.migrate import HEAD, migrate, revision_of, upgrade
+from jupyter_gpupool.manager.store.reading import read_everything, read_leases
 from jupyter_gpupool.manager.store.sealing import load_seal
 from jupyter_gpupool.manager.store.stamp import Diverged
 from jupyter_gpupool.manager.store.store import Store
+from jupyter_gpupool.manager.store.writing import write
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId
+from jupyter_gpupool.pool.lease import Lease, LeasePhase
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_LEASE_ROW = "INSERT INTO leases VALUES (?, 0, 'c', 'h', ?, ?, ?, '2026-01-01', NULL, '{}')"
 
 
 async def test_everything_comes_back(site):
@@ -49,14 +57,85 @@ async def test_database_holds_no_secret_in_the_clear(site):
 
 def test_database_refuses_a_second_lease_of_a_device(tmp_path):
     """The last wall, whatever the code above does."""
-    store = _store(tmp_path)
-    store.close()
-    row = "INSERT INTO leases VALUES (?, 'c', 'h', 'GPU-1', ?, '2026-01-01', NULL, '{}')"
+    _store(tmp_path).close()
     with sqlite3.connect(tmp_path / "manager.sqlite") as database:
-        database.execute(row, ("l-0", "ended"))
-        database.execute(row, ("l-1", "granted"))
+        database.execute(_LEASE_ROW, ("l-0", "GPU-1", 1000, "ended"))
+        database.execute(_LEASE_ROW, ("l-1", "GPU-1", 1000, "granted"))
         with pytest.raises(sqlite3.IntegrityError):
-            database.execute(row, ("l-2", "ending"))
+            database.execute(_LEASE_ROW, ("l-2", "GPU-1", 1, "ending"))
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        "INSERT INTO leases VALUES ('l', 0, 'c', 'h', 'GPU-1', 401, 'granted', '', NULL, '{}')",
+        "UPDATE leases SET share = 601 WHERE id = 'l-2'",
+        "UPDATE leases SET device = 'GPU-1' WHERE id = 'l-3'",
+        "UPDATE leases SET phase = 'running' WHERE id = 'l-0'",
+        "UPDATE leases SET share = 0 WHERE id = 'l-1'",
+    ],
+)
+def test_database_refuses_shares_of_a_device_beyond_one(tmp_path, beyond):
+    """However a row comes to it: written, grown, moved, or back from its end."""
+    _store(tmp_path).close()
+    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+        for lease, device, share, phase in (
+            ("l-0", "GPU-1", 500, "ended"),
+            ("l-1", "GPU-1", 400, "granted"),
+            ("l-2", "GPU-1", 200, "running"),
+            ("l-3", "GPU-2", 1000, "running"),
+        ):
+            database.execute(_LEASE_ROW, (lease, device, share, phase))
+        database.execute(_LEASE_ROW, ("l-4", "GPU-1", 400, "ending"))
+        with pytest.raises(sqlite3.IntegrityError):
+            database.execute(beyond)
+
+
+def test_lease_of_several_devices_comes_back_as_one(tmp_path):
+    """It has a row for each of its devices, and each of them is held."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'db'}")
+    migrate(engine)
+    lease = Lease(
+        id=LeaseId("l-1"),
+        claim_id=ClaimId("c-1"),
+        host_id=HostId("h-1"),
+        device=DeviceUuid("GPU-1"),
+        further=(DeviceUuid("GPU-2"), DeviceUuid("GPU-3")),
+        phase=LeasePhase.GRANTED,
+        granted_at=NOW,
+        phase_since=NOW,
+    )
+    seal = load_seal(tmp_path / "secret-key")
+    with engine.begin() as connection:
+        write(connection, Changes(new_leases=(lease,)), seal)
+        assert read_everything(connection, seal).leases == (lease,)
+        ended = lease.moved(LeasePhase.ENDED, "", NOW)
+        write(connection, Changes(leases=(ended,)), seal)
+        assert read_everything(connection, seal).leases == ()
+        assert read_leases(connection, lease.claim_id) == [ended]
+    engine.dispose()
+
+
+def test_leases_of_an_older_revision_stay_whole_devices(tmp_path):
+    """Their bodies say nothing of shares, and what they hold is still theirs alone."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'db'}")
+    body = (
+        '{"id":"l-1","claim_id":"c","host_id":"h","device":"GPU-1","phase":"running",'
+        '"granted_at":"2026-01-01T00:00:00Z","phase_since":"2026-01-01T00:00:00Z"}'
+    )
+    row = "INSERT INTO leases VALUES ('{}', 'c', 'h', 'GPU-1', '{}', '2026-01-01', NULL, ?)"
+    with engine.begin() as connection:
+        upgrade(connection, "0005")
+        connection.exec_driver_sql(row.format("l-1", "running"), (body,))
+        connection.exec_driver_sql(row.format("l-0", "ended"), (body.replace("l-1", "l-0"),))
+    migrate(engine)
+    with engine.begin() as connection:
+        [lease] = read_everything(connection, load_seal(tmp_path / "secret-key")).leases
+        assert (lease.devices, lease.thousandths) == (("GPU-1",), 1000)
+        assert len(read_leases(connection, ClaimId("c"))) == 2
+        with pytest.raises(IntegrityError):
+            connection.exec_driver_sql(_LEASE_ROW, ("l-2", "GPU-1", 1, "granted"))
+    engine.dispose()
 
 
 def test_each_start_is_counted(tmp_path):
