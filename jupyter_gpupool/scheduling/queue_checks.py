@@ -20,6 +20,12 @@ from jupyter_gpupool.scheduling.amounts import (
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
 
 _LARGEST_WEIGHT: Final = 1_000_000
+_PER_USER: Final = {
+    "devices": "gpus",
+    "claims": "claims",
+    "budget_s": "gpu_hours",
+    "period_s": "period",
+}
 _DEEPEST: Final = 64
 """Levels of queues: more than an organisation has, and shallow enough to be walked by recursion."""
 
@@ -60,7 +66,8 @@ def check_guarantees(tree: QueueTree, capacity: Amount | None) -> None:
         total = tuple(map(sum, zip(*(has[name] for name in below), strict=True)))
         total = minimum(total, no_limit(tree.kinds))
         if not fits(total, has[parent]):
-            raise BadRequest(_too_much(tree, parent, total, has[parent]), field="guarantee")
+            at = _key(below[0] if parent is None else parent, "guarantee")
+            raise BadRequest(_too_much(tree, parent, total, has[parent]), field=at)
 
 
 def _bounded(guarantee: Amount, available: Amount) -> Amount:
@@ -87,23 +94,31 @@ def _shown(kind: str, value: int) -> str:
             return f"{value / whole_unit(kind):g} {kind.replace(':', ' ')}"
 
 
+def _key(queue: str, *terms: str) -> str:
+    """Where an admin finds it in the document."""
+    return ".".join(("queues", queue, *terms))
+
+
 def _check_names(queues: Sequence[Queue]) -> None:
     seen: set[str] = set()
     for queue in queues:
         if not queue.name:
-            raise BadRequest("A queue has no name.", field="name")
+            raise BadRequest("A queue has no name.", field="queues")
         if "/" in queue.name and queue.user is None:
             slash = "a slash, which stands between a queue and its user"
-            raise BadRequest(f'The name of queue "{queue.name}" has {slash}.', field="name")
+            raise BadRequest(
+                f'The name of queue "{queue.name}" has {slash}.', field=_key(queue.name)
+            )
         if queue.name in seen:
-            raise BadRequest(f'There are two queues named "{queue.name}".', field="name")
+            raise BadRequest(f'There are two queues named "{queue.name}".', field=_key(queue.name))
         seen.add(queue.name)
 
 
 def _check_parents(parents: dict[str, str | None]) -> None:
     for name, parent in parents.items():
         if parent is not None and parent not in parents:
-            raise BadRequest(f'The parent "{parent}" of queue "{name}" is unknown.', field="parent")
+            said = f'The parent "{parent}" of queue "{name}" is unknown.'
+            raise BadRequest(said, field=_key(name, "parent"))
     # Whatever leads to the top is sound; each walk stops at what earlier ones have proven.
     sound: set[str | None] = {None}
     for start in sorted(parents):
@@ -112,7 +127,8 @@ def _check_parents(parents: dict[str, str | None]) -> None:
         while step is not None and step not in sound:
             if step in walk:
                 circle = " in ".join(f'"{name}"' for name in [*walk[walk.index(step) :], step])
-                raise BadRequest(f"Queues stand in a circle: {circle}.", field="parent")
+                at = _key(step, "parent")
+                raise BadRequest(f"Queues stand in a circle: {circle}.", field=at)
             walk.append(step)
             step = parents[step]
         sound.update(walk)
@@ -125,14 +141,14 @@ def _check_depth(parents: dict[str, str | None]) -> None:
         if len(levels) - 1 > _DEEPEST:
             name = min(below)
             why = f"stands more than {_DEEPEST} levels deep, which is the most there may be"
-            raise BadRequest(f'Queue "{name}" {why}.', field="parent")
+            raise BadRequest(f'Queue "{name}" {why}.', field=_key(name, "parent"))
 
 
 def _check_numbers(kinds: Kinds, queue: Queue) -> None:
     for rule in _RULES:
         if (wrong := rule(kinds, queue)) is not None:
-            field, sentence = wrong
-            raise BadRequest(f'Queue "{queue.name}" has {sentence}.', field=field)
+            term, sentence = wrong
+            raise BadRequest(f'Queue "{queue.name}" has {sentence}.', field=_key(queue.name, term))
 
 
 def _wrong_length(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
@@ -167,19 +183,23 @@ def _unusable_weight(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
 
 def _negative_time(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
     del kinds
-    for field in ("reclaim_min_runtime_s", "own_min_runtime_s"):
-        seconds: float | None = getattr(queue, field)
+    times = {
+        "min_runtime": queue.reclaim_min_runtime_s,
+        "own_min_runtime": queue.own_min_runtime_s,
+    }
+    for term, seconds in times.items():
         if seconds is not None and not seconds >= 0:
-            return field, f"a minimum runtime of {seconds:g} s; it must be 0 or more"
+            return term, f"a minimum runtime of {seconds:g} s; it must be 0 or more"
     return None
 
 
 def _negative_user_limit(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:
     del kinds
-    for field in ("devices", "claims", "budget_s", "period_s"):
+    for field, term in _PER_USER.items():
         limit: int | None = getattr(queue.user_limits, field)
         if limit is not None and limit < 0:
-            return field, f"a limit of {limit} {field} per user; it must be 0 or more"
+            said = f"a limit of {limit} {field} per user; it must be 0 or more"
+            return f"per_user.{term}", said
     return None
 
 

@@ -144,6 +144,25 @@ def test_nonsense_is_refused_in_one_sentence(queues, sentence):
     assert str(refused.value) == sentence
 
 
+@pytest.mark.parametrize(
+    ("queue", "key"),
+    [
+        (a_queue("a", "b"), "queues.a.parent"),
+        (a_queue("a/b"), "queues.a/b"),
+        (a_queue("a", devices=3, limit=1500), "queues.a.guarantee"),
+        (a_queue("a", limit=-1), "queues.a.limit"),
+        (replace(a_queue("a"), weight=-2), "queues.a.weight"),
+        (replace(a_queue("a"), own_min_runtime_s=-5.0), "queues.a.own_min_runtime"),
+        (replace(a_queue("a"), user_limits=UserLimits(devices=-1)), "queues.a.per_user.gpus"),
+    ],
+)
+def test_refusal_names_the_key_of_the_document(queue, key):
+    """Where an admin finds what they have to change."""
+    with pytest.raises(BadRequest) as refused:
+        a_tree(queue)
+    assert refused.value.field == key
+
+
 def test_guarantees_beyond_capacity_are_refused():
     """The sentence has both numbers."""
     tree = a_tree(a_queue("a", devices=5), a_queue("b", devices=4))
