@@ -1,11 +1,14 @@
 """Writes the reference pages from the code: configuration.md, api.md, cli.md and magics.md.
 
+And policy.schema.json, by which an editor completes and checks a policy file while it is written.
+
     python docs/generate.py [FOLDER]
 
 The tests check that what lies here is what this would write.
 """
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,9 +28,11 @@ from jupyter_gpupool.manager.app import ManagerApp
 from jupyter_gpupool.notebook.magics.cell_command import cell_command
 from jupyter_gpupool.notebook.magics.commands import commands
 from jupyter_gpupool.protocol.api import API
+from jupyter_gpupool.protocol.policy import PolicyDocument
 from jupyter_gpupool.server.app import GpuPoolExtension
 
 HERE = Path(__file__).parent
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NOTE = "<!-- Written by docs/generate.py: change the code's own words instead. -->\n"
 _CONFIGURATION = """\
 Settings of the manager, the agent and the Jupyter server extension. Each may stand in
@@ -99,11 +104,18 @@ def magics() -> str:
     return "\n".join(parts) + "\n"
 
 
+def policy_schema() -> str:
+    """The JSON schema of the policy document."""
+    schema = {"$schema": _DIALECT, **PolicyDocument.model_json_schema()}
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "api.md": api,
     "cli.md": cli,
     "magics.md": magics,
+    "policy.schema.json": policy_schema,
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .errors import BadRequest, NotAllowed
+from .idle_rule import IdleRule
 from .ids import UserName
 from .request import Priority
 from .rules import Rules
@@ -114,9 +115,11 @@ class Policy:
         reclaims: Whether leases are taken back for queues below their share and for claims of
             higher priority; else everybody keeps what they hold.
         grace_s: How long a busy claim has from the notice until its leases are taken.
+        idle: What becomes of claims that nobody uses: the first rule that fits decides.
 
     Raises:
-        BadRequest: If a queue names a group or a priority class that there is not.
+        BadRequest: If a queue names a group or a priority class that there is not, or a rule on
+            idle claims a queue or such a class.
     """
 
     queues: tuple[QueueTerms, ...] = (QueueTerms(name=DEFAULT_QUEUE, users=(EVERYBODY,)),)
@@ -125,6 +128,7 @@ class Policy:
     rules: Rules = field(default_factory=Rules)
     reclaims: bool = False
     grace_s: float = 30.0
+    idle: tuple[IdleRule, ...] = ()
 
     def __post_init__(self) -> None:
         groups = {name for name, _ in self.groups}
@@ -132,6 +136,11 @@ class Policy:
         for queue in self.queues:
             _check_known(queue.name, "group", queue.groups, groups)
             _check_known(queue.name, "priority class", filter(None, (queue.highest,)), classes)
+        queues = {queue.name for queue in self.queues}
+        for number, rule in enumerate(self.idle):
+            key = f"idle.rules.{number}.match"
+            _check_rule(f"{key}.queues", "queue", rule.match.queues, queues)
+            _check_rule(f"{key}.priorities", "priority class", rule.match.priorities, classes)
 
     def queues_of(self, user: UserName) -> tuple[str, ...]:
         """The queues a user may claim in: those that name them, their groups', then everybody's."""
@@ -192,4 +201,12 @@ def _check_known(queue: str, what: str, named: Iterable[str], known: set[str]) -
             raise BadRequest(
                 f'Queue "{queue}" names the {what} "{name}", which the policy does not define.',
                 field=f"queues.{queue}",
+            )
+
+
+def _check_rule(key: str, what: str, named: Iterable[str], known: set[str]) -> None:
+    for name in sorted(named):
+        if name not in known:
+            raise BadRequest(
+                f'{key} names the {what} "{name}", which the policy does not define.', field=key
             )

@@ -20,14 +20,14 @@ from jupyter_gpupool.pool.policy import (
     UserTerms,
 )
 from jupyter_gpupool.pool.rules import Rules, Sharing, SurplusOrder
-from jupyter_gpupool.pool.units import parse_bytes, parse_duration
 
 from .bodies import Body, Words
+from .idle_policy import IdleEntry
+from .policy_values import Amount, above_zero, bytes_of, seconds, seconds_or_none, thousandths
+from .toml_lines import line_of
 
-_Amount = Annotated[float, Field(ge=0, le=1e9)]
 _Names = tuple[Words, ...]
 _HOUR_S = 3600
-_NO_TIME = ("0", "0s")
 _LONGEST_SHOWN = 60
 _LONGEST_GRACE_S = 3600.0
 
@@ -35,17 +35,17 @@ _LONGEST_GRACE_S = 3600.0
 class Amounts(Body):
     """How much of everything: `{gpus = 8, cpus = 64, memory = "512GiB", models = {A100 = 4}}`."""
 
-    gpus: _Amount | None = None
-    cpus: _Amount | None = None
+    gpus: Amount | None = None
+    cpus: Amount | None = None
     memory: Words | None = None
-    models: dict[str, _Amount] = Field(default_factory=dict)
+    models: dict[str, Amount] = Field(default_factory=dict)
 
     def to_resources(self, key: str) -> Resources:
         """The same in whole numbers."""
         return Resources(
-            devices=_thousandths(self.gpus),
-            cpu=_thousandths(self.cpus),
-            memory_bytes=None if self.memory is None else _bytes(self.memory, f"{key}.memory"),
+            devices=thousandths(self.gpus),
+            cpu=thousandths(self.cpus),
+            memory_bytes=None if self.memory is None else bytes_of(self.memory, f"{key}.memory"),
             models=tuple(sorted((m.lower(), round(n * 1000)) for m, n in self.models.items())),
         )
 
@@ -53,17 +53,17 @@ class Amounts(Body):
 class PerUser(Body):
     """What each user of a queue may have at most."""
 
-    gpus: _Amount | None = None
+    gpus: Amount | None = None
     claims: Annotated[int, Field(ge=0, strict=True)] | None = None
-    gpu_hours: _Amount | None = None
+    gpu_hours: Amount | None = None
     period: Words = "30d"
 
     def to_terms(self, key: str) -> UserTerms:
         """The same in whole numbers."""
         has_budget = self.gpu_hours is not None
-        period_s = _above_zero(self.period, f"{key}.period") if has_budget else None
+        period_s = above_zero(self.period, f"{key}.period") if has_budget else None
         return UserTerms(
-            devices=_thousandths(self.gpus),
+            devices=thousandths(self.gpus),
             claims=self.claims,
             device_s=None if self.gpu_hours is None else round(self.gpu_hours * _HOUR_S),
             period_s=None if period_s is None else max(1, round(period_s)),
@@ -97,8 +97,8 @@ class QueueEntry(Body):
             weight=self.weight,
             priority=self.priority,
             highest=self.highest,
-            reclaim_min_runtime_s=_seconds_or_none(self.min_runtime, f"{key}.min_runtime"),
-            own_min_runtime_s=_seconds_or_none(self.own_min_runtime, f"{key}.own_min_runtime"),
+            reclaim_min_runtime_s=seconds_or_none(self.min_runtime, f"{key}.min_runtime"),
+            own_min_runtime_s=seconds_or_none(self.own_min_runtime, f"{key}.own_min_runtime"),
             per_user=self.per_user.to_terms(f"{key}.per_user"),
             users=self.users,
             groups=self.groups,
@@ -127,11 +127,11 @@ class SchedulingEntry(Body):
     def to_rules(self) -> Rules:
         """The pool's own rules."""
         return Rules(
-            half_life_s=_above_zero(self.half_life, "scheduling.half_life"),
+            half_life_s=above_zero(self.half_life, "scheduling.half_life"),
             usage_weight=self.usage_weight,
             surplus_order=self.surplus_order,
             sharing=self.sharing,
-            blocked_for_s=_seconds(self.blocked_for, "scheduling.blocked_for"),
+            blocked_for_s=seconds(self.blocked_for, "scheduling.blocked_for"),
         )
 
 
@@ -142,6 +142,7 @@ class PolicyDocument(Body):
     groups: dict[Words, _Names] = Field(default_factory=dict)
     priorities: dict[Words, PriorityEntry] = Field(default_factory=dict)
     scheduling: SchedulingEntry = Field(default_factory=SchedulingEntry)
+    idle: IdleEntry = Field(default_factory=IdleEntry)
 
     def to_policy(self) -> Policy:
         """The pool's own policy.
@@ -157,6 +158,7 @@ class PolicyDocument(Body):
             rules=self.scheduling.to_rules(),
             reclaims=self.scheduling.reclaim,
             grace_s=_grace(self.scheduling.grace),
+            idle=self.idle.to_rules(),
         )
 
 
@@ -164,13 +166,25 @@ def parse_policy(text: str) -> Policy:
     """Read a policy document.
 
     Raises:
-        BadRequest: In one sentence that names the line, or the key, and what is wrong there.
+        BadRequest: In one sentence that names the key and what is wrong there; the hint begins
+            with the line, where the key stands on one.
     """
     try:
         read = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # The parser lets through what Python says of numbers too long and tables too deep.
         raise BadRequest(f"The policy is no TOML: {error}.") from error
+    try:
+        return _policy_of(read)
+    except BadRequest as error:
+        line = line_of(text, error.field)
+        if line is None:
+            raise
+        hint = f"See line {line}. {error.hint}".strip()
+        raise BadRequest(error.message, field=error.field, hint=hint) from error
+
+
+def _policy_of(read: Mapping[str, Any]) -> Policy:
     try:
         return PolicyDocument.model_validate(read).to_policy()
     except ValidationError as error:
@@ -198,41 +212,11 @@ def _class(name: str, entry: PriorityEntry) -> PriorityClass:
     return PriorityClass(name=name, rank=entry.rank, firm=entry.firm)
 
 
-def _thousandths(value: float | None) -> int | None:
-    return None if value is None else round(value * 1000)
-
-
 def _grace(text: str) -> float:
-    grace_s = _seconds(text, "scheduling.grace")
+    grace_s = seconds(text, "scheduling.grace")
     if grace_s > _LONGEST_GRACE_S:
         # Whoever waits was promised these devices; nobody may keep them back for long.
         raise BadRequest(
             f"scheduling.grace: {text} is longer than the hour it may be.", field="scheduling.grace"
         )
     return grace_s
-
-
-def _bytes(text: str, key: str) -> int:
-    try:
-        return parse_bytes(text, field=key)
-    except BadRequest as error:
-        raise _at(key, error) from error
-
-
-def _seconds(text: str, key: str) -> float:
-    return 0.0 if text.strip() in _NO_TIME else _above_zero(text, key)
-
-
-def _above_zero(text: str, key: str) -> float:
-    try:
-        return parse_duration(text, field=key).total_seconds()
-    except BadRequest as error:
-        raise _at(key, error) from error
-
-
-def _seconds_or_none(text: str | None, key: str) -> float | None:
-    return None if text is None else _seconds(text, key)
-
-
-def _at(key: str, error: BadRequest) -> BadRequest:
-    return BadRequest(f"{key}: {error.message}", field=key, hint=error.hint)
