@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from .dask_cuda import DaskCudaOptions
 from .errors import BadRequest
-from .units import parse_bytes
+from .units import absolute_bytes, format_bytes, parse_bytes
+from .worker_devices import ONE_DEVICE, WorkerDevices
 
 MAX_WORKERS = 100_000
 _MOST_CPU = 4_096_000
@@ -173,8 +174,9 @@ class ClaimRequest:
     """The terms of a claim.
 
     Attributes:
+        devices: What each worker gets of devices.
         model: Substring of the device's model, any case; "" is any.
-        memory_bytes: Least memory a device; 0 is any.
+        memory_bytes: Least memory that a device has in all; 0 is any.
         cpu: Thousandths of a core of the host that each worker is counted for; 0 is none.
         expected: How long it will be used; advisory.
         time_limit: When it ends by itself; enforced. None is the pool's longest life.
@@ -188,6 +190,7 @@ class ClaimRequest:
     """
 
     workers: WorkerBounds
+    devices: WorkerDevices = ONE_DEVICE
     name: str = ""
     model: str = ""
     memory_bytes: int = 0
@@ -209,11 +212,12 @@ class ClaimRequest:
             check_text(getattr(self, field_name), field_name)
         self._check_name()
         self._check_env()
+        self._check_part()
         if not 0 <= self.memory_bytes <= 2**60:
             raise BadRequest(
                 f"{self.memory_bytes} bytes of device memory make no sense.",
-                field="gpu_memory",
-                hint='Ask for example "10GiB".',
+                field="min_gpu_memory",
+                hint='Ask for example "40GiB".',
             )
         if not 0 <= self.cpu <= _MOST_CPU:
             raise BadRequest(
@@ -231,6 +235,18 @@ class ClaimRequest:
             raise BadRequest(
                 "The deadline has no time zone.", field="deadline", hint="Give one, or UTC."
             )
+
+    def _check_part(self) -> None:
+        """A size that can be no part of a worker's part; what depends on the device comes later."""
+        part_bytes = self.devices.memory_bytes
+        for name in ("rmm_pool_size", "rmm_maximum_pool_size"):
+            size_bytes = absolute_bytes(getattr(self.options, name))
+            if part_bytes and size_bytes is not None and size_bytes > part_bytes:
+                raise BadRequest(
+                    f"{name} is larger than the {format_bytes(part_bytes)} that a worker gets.",
+                    field=name,
+                    hint="Ask for more gpu_memory, or for a smaller pool.",
+                )
 
     def _check_name(self) -> None:
         if self.name and not _NAME.fullmatch(self.name):

@@ -21,6 +21,7 @@ from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserN
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, OnIdle, Priority, WorkerBounds, WorkerOptions
 from jupyter_gpupool.pool.units import parse_bytes
+from jupyter_gpupool.pool.worker_devices import worker_devices
 
 from .bodies import PRINTABLE, Body, View, Words
 from .estimates import ComingView, StartView
@@ -49,12 +50,16 @@ class ClaimBody(Body):
     """The terms of a new claim. Times are seconds."""
 
     workers: Workers
-    gpus_per_worker: Annotated[float, Field(gt=0)] = 1
+    gpus_per_worker: Annotated[float, Field(gt=0, le=1024)] = 1
+    """Whole devices of one host, or a part of one below 1; others may hold the rest of it."""
     cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
     """Cores of its host that each worker is counted for; none if they are not to be counted."""
     name: Words = ""
     model: Words = ""
     gpu_memory: _Size = ""
+    """How much memory of a device a worker gets: a part of one, whose rest others may hold."""
+    min_gpu_memory: _Size = ""
+    """Least memory that a device has in all."""
     queue: Words = ""
     priority: Words = Priority.INTERACTIVE
     """A class that the pool's policy defines: interactive, normal and batch always are."""
@@ -101,7 +106,8 @@ class ClaimBody(Body):
             workers=WorkerBounds(self.workers.min, self.workers.max),
             name=self.name,
             model=self.model,
-            memory_bytes=parse_bytes(self.gpu_memory, field="gpu_memory") if self.gpu_memory else 0,
+            devices=worker_devices(self.gpus_per_worker, _bytes_of(self, "gpu_memory")),
+            memory_bytes=_bytes_of(self, "min_gpu_memory"),
             cpu=0 if self.cpus is None else max(1, round(self.cpus * 1000)),
             queue=self.queue,
             priority=self.priority,
@@ -114,9 +120,7 @@ class ClaimBody(Body):
             kernel_versions=that_matter(kernel.versions),
             kernel_interpreter=kernel.interpreter,
             options=WorkerOptions(
-                memory_limit_bytes=parse_bytes(self.memory, field="memory")
-                if self.memory
-                else None,
+                memory_limit_bytes=_bytes_of(self, "memory") or None,
                 **options,
             ),
         )
@@ -135,13 +139,17 @@ class ReleaseBody(Body):
 
 
 class LeaseView(View):
-    """One worker of a claim and the device it is on."""
+    """One worker of a claim and the device or devices it is on."""
 
     id: LeaseId
     phase: LeasePhase
     host: str
     host_id: HostId
     device: DeviceUuid
+    devices: tuple[DeviceUuid, ...] = ()
+    """All its devices, the first one among them."""
+    share: float = 1
+    """How much of its device is its; below 1 others may hold the rest."""
     model: str
     granted_at: datetime
     reason: str
@@ -166,6 +174,9 @@ class ClaimView(View):
     phase_since: datetime
     reason: str
     workers: Workers
+    gpus_per_worker: float = 1
+    gpu_memory: int | None = None
+    """Bytes of a device that each worker gets, if a part was asked for so."""
     model: str
     queue: str = ""
     priority: str
@@ -199,6 +210,14 @@ class ConnectionView(View):
     key: str = Field(repr=False)
 
 
+class HolderView(View):
+    """Who holds a device or a part of it. `claim` and `owner` are None for a stranger's claim."""
+
+    claim: ClaimId | None = None
+    owner: UserName | None = None
+    share: float
+
+
 class DeviceView(View):
     """A device, who has it, and how it is. `claim` and `owner` are None for a stranger's claim."""
 
@@ -212,6 +231,10 @@ class DeviceView(View):
     leased: bool
     claim: ClaimId | None = None
     owner: UserName | None = None
+    holders: tuple[HolderView, ...] = ()
+    """All who hold it; several if they hold parts."""
+    left: float = 1
+    """How much of it nobody holds."""
     held_elsewhere: bool = False
     foreign: tuple[DeviceProcess, ...] = ()
     utilisation: float | None = None
@@ -325,6 +348,12 @@ class Problem(View):
     hint: str = ""
     field: str = ""
     instance: str = ""
+
+
+def _bytes_of(body: ClaimBody, name: str) -> int:
+    """A size among the terms; 0 if it is left out."""
+    text = getattr(body, name)
+    return parse_bytes(text, field=name) if text else 0
 
 
 def _seconds(value: float | None) -> timedelta | None:

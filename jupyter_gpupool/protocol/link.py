@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from jupyter_gpupool.pool.device import Device, DeviceSample, DeviceState
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.request import WorkerOptions
 
 from .using import ProcessLog
 
-LINK_VERSION = 1
+LINK_VERSION = 2
 """Raised when a message changes so that an older side would misread it."""
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -41,15 +42,24 @@ class TlsCredentials(Message):
 
 
 class WantedWorker(Message):
-    """A worker that should run, on its lease's device.
+    """A worker that should run, on its lease's device or devices.
 
     Attributes:
+        further: Its other devices, if it has several.
+        share: Thousandths of its device that are its; others may have the rest.
         retire: It should hand its results over and go; the agent reports it RETIRED.
     """
 
     lease_id: LeaseId = Field(pattern=_NAME)
     device: DeviceUuid
+    further: tuple[DeviceUuid, ...] = ()
+    share: int = Field(default=WHOLE_DEVICE, ge=1, le=WHOLE_DEVICE)
     retire: bool = False
+
+    @property
+    def devices(self) -> tuple[DeviceUuid, ...]:
+        """All its devices."""
+        return (self.device, *self.further)
 
 
 class WantedScheduler(Message):
@@ -194,12 +204,13 @@ class SchedulerReport(Message):
 
 
 class WorkerReport(Message):
-    """A worker on this host. One whose device is proven free is left out."""
+    """A worker on this host. One whose devices are proven free is left out."""
 
     claim_id: ClaimId
     start: int
     lease_id: LeaseId
     device: DeviceUuid
+    further: tuple[DeviceUuid, ...] = ()
     phase: ProcessPhase
     pid: int | None = None
     restarts: int = 0

@@ -31,8 +31,8 @@ def test_bounds_at_their_limits_are_taken(bounds):
         ({"name": "a\\b"}, "name"),
         ({"name": "a\nb"}, "name"),
         ({"name": "x" * 81}, "name"),
-        ({"memory_bytes": -1}, "gpu_memory"),
-        ({"memory_bytes": 2**60 + 1}, "gpu_memory"),
+        ({"memory_bytes": -1}, "min_gpu_memory"),
+        ({"memory_bytes": 2**60 + 1}, "min_gpu_memory"),
         ({"expected": timedelta(0)}, "expected"),
         ({"time_limit": timedelta(seconds=-1)}, "time_limit"),
         ({"deadline": datetime(2026, 12, 1)}, "deadline"),  # noqa: DTZ001 - naive on purpose

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Query, Response
 
 from jupyter_gpupool.manager.auth.caller import require_owner, require_sight
 from jupyter_gpupool.manager.service.books import Books
-from jupyter_gpupool.manager.service.claim_views import worker_shape
 from jupyter_gpupool.manager.service.environments import Barring
 from jupyter_gpupool.manager.service.giving_up import MOST_FAILURES, failures_in_window
 from jupyter_gpupool.manager.service.host_shapes import host_shapes
@@ -27,6 +26,7 @@ from jupyter_gpupool.manager.service.using import (
     keep_claim,
     over,
 )
+from jupyter_gpupool.manager.service.worker_shapes import worker_shape
 from jupyter_gpupool.pool.claim import ImpossibleTransition
 from jupyter_gpupool.pool.claim_events import Kept
 from jupyter_gpupool.pool.errors import Conflict, NotFound
@@ -168,7 +168,7 @@ def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situa
     failures = failures_in_window(books, record, service.clock.monotonic())
     shape = worker_shape(books, record, Barring(books).of(record))
     hosts = tuple(host_shapes(books, Sight()))
-    leased = {lease.device for lease in books.leases.values()}
+    leased = {uuid for lease in books.leases.values() for uuid in lease.devices}
     return Situation(
         claim=claim,
         leases=tuple(books.leases_of(claim.id)),
@@ -195,6 +195,6 @@ def _held_by(
     holders = (
         books.claims[lease.claim_id].claim
         for lease in books.leases.values()
-        if lease.device in fitting and lease.claim_id != record.claim.id
+        if fitting.intersection(lease.devices) and lease.claim_id != record.claim.id
     )
     return Counter(claim.name for claim in holders if claim.owner == reader)

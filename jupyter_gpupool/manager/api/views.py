@@ -17,11 +17,12 @@ from jupyter_gpupool.pool.device import DeviceState, Health
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
-from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
 from jupyter_gpupool.protocol.api import (
     ClaimView,
     DeviceView,
     EventView,
+    HolderView,
     HostView,
     LeaseView,
     StatusView,
@@ -58,6 +59,8 @@ def claim_view(
         phase_since=claim.phase_since,
         reason=claim.reason,
         workers=Workers(min=claim.bounds.minimum, max=claim.bounds.maximum),
+        gpus_per_worker=claim.request.devices.count or claim.request.devices.share / WHOLE_DEVICE,
+        gpu_memory=claim.request.devices.memory_bytes or None,
         model=claim.request.model,
         queue=claim.request.queue,
         priority=claim.request.priority,
@@ -122,7 +125,10 @@ def host_views(books: Books, contested: Callable[[HostId], str]) -> list[HostVie
 def device_views(caller: Caller, books: Books) -> list[DeviceView]:
     """All devices, by host and index."""
     free = {d.uuid for devices in free_devices(books).values() for d in devices}
-    leases = {lease.device: lease for lease in books.leases.values()}
+    leases: dict[DeviceUuid, list[Lease]] = {}
+    for lease in books.leases.values():
+        for uuid in lease.devices:
+            leases.setdefault(uuid, []).append(lease)
     hosts = sorted(books.hosts.values(), key=lambda host: (host.name, host.id))
     return [view for host in hosts for view in _devices_of(host, caller, books, leases, free)]
 
@@ -168,6 +174,8 @@ def _lease_view(lease: Lease, books: Books) -> LeaseView:
         host=_host_name(books, lease.host_id),
         host_id=lease.host_id,
         device=lease.device,
+        devices=lease.devices,
+        share=lease.share / WHOLE_DEVICE,
         model=model,
         granted_at=lease.granted_at,
         reason=lease.reason,
@@ -184,29 +192,31 @@ def _devices_of(
     host: Host,
     caller: Caller,
     books: Books,
-    leases: Mapping[DeviceUuid, Lease],
+    leases: Mapping[DeviceUuid, Sequence[Lease]],
     free: set[DeviceUuid],
 ) -> Iterable[DeviceView]:
     report = books.reports.get(host.id)
     entries = {e.device.uuid: e for e in report.devices} if report is not None else {}
     for device in sorted(host.devices, key=lambda device: device.index):
         entry = entries.get(device.uuid) or DeviceReport(device=device, state=DeviceState())
-        lease = leases.get(device.uuid)
+        holders = tuple(_holder(x, caller, books) for x in leases.get(device.uuid, ()))
         lost = host.phase is HostPhase.LOST
-        yield _device_view(entry, host, lease, _claim_seen(lease, caller, books)).model_copy(
+        yield _device_view(entry, host, holders).model_copy(
             update={"free": device.uuid in free} | ({"health": Health.LOST} if lost else {})
         )
 
 
-def _claim_seen(lease: Lease | None, caller: Caller, books: Books) -> ClaimRecord | None:
-    record = books.claims.get(lease.claim_id) if lease is not None else None
-    return record if record is not None and may_see(caller, record.claim.owner) else None
+def _holder(lease: Lease, caller: Caller, books: Books) -> HolderView:
+    record, share = books.claims.get(lease.claim_id), lease.share / WHOLE_DEVICE
+    if record is None or not may_see(caller, record.claim.owner):
+        return HolderView(share=share)
+    return HolderView(claim=record.claim.id, owner=record.claim.owner, share=share)
 
 
-def _device_view(
-    entry: DeviceReport, host: Host, lease: Lease | None, seen: ClaimRecord | None
-) -> DeviceView:
+def _device_view(entry: DeviceReport, host: Host, holders: tuple[HolderView, ...]) -> DeviceView:
     state, sample = entry.state, entry.sample
+    seen = next((holder for holder in holders if holder.claim is not None), None)
+    held = round(sum(holder.share for holder in holders) * WHOLE_DEVICE)
     return DeviceView(
         uuid=entry.device.uuid,
         host=host.name,
@@ -215,9 +225,11 @@ def _device_view(
         health=state.health,
         problem=state.problem,
         free=False,
-        leased=lease is not None,
-        claim=seen.claim.id if seen is not None else None,
-        owner=seen.claim.owner if seen is not None else None,
+        leased=bool(holders),
+        claim=seen.claim if seen is not None else None,
+        owner=seen.owner if seen is not None else None,
+        holders=holders,
+        left=max(0, WHOLE_DEVICE - held) / WHOLE_DEVICE,
         held_elsewhere=state.held_elsewhere,
         foreign=state.foreign,
         utilisation=sample.utilisation if sample is not None else None,

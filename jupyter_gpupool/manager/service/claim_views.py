@@ -9,20 +9,20 @@ from datetime import timedelta
 from functools import partial
 
 from jupyter_gpupool.pool.claim import WAITING, Phase
-from jupyter_gpupool.pool.device import Device
 from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
-from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
 from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.pool.rules import SurplusOrder
 from jupyter_gpupool.scheduling.pool_view import ClaimView
-from jupyter_gpupool.scheduling.shape import HeldWorker, WorkerShape
+from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from .environments import Barred, Barring
 from .giving_up import MOST_FAILURES, failures_in_window
 from .records import ClaimRecord
 from .sight import Sight
 from .standing import View
+from .worker_shapes import Rooms, worker_shape
 
 _HOLDS = (Phase.STARTING, Phase.RUNNING)
 
@@ -40,27 +40,13 @@ def claim_views(view: View, sight: Sight, now_s: float, monotonic_s: float) -> I
                 yield looking.at(record, leases)
 
 
-def worker_shape(view: View, record: ClaimRecord, barred: Barred) -> WorkerShape:
-    """What one worker of a claim needs."""
-    request = record.claim.request
-    shape = WorkerShape(
-        cpu=request.cpu,
-        memory_bytes=request.options.memory_limit_bytes or 0,
-        model=request.model.lower(),
-        device_memory_bytes=request.memory_bytes,
-        barred=barred.hosts,
-    )
-    # A host where it failed is better than none: the fault may have been the claim's own.
-    avoid = record.avoid if record.avoid and _has_others(view, record, shape) else frozenset()
-    return shape._replace(avoid=avoid)
-
-
 class _Looking:
     """One pass's look at claims."""
 
     def __init__(self, view: View, sight: Sight, now_s: float, monotonic_s: float) -> None:
         self._view = view
         self._barring = Barring(view)
+        self._rooms = Rooms(view)
         self._awaiting = frozenset(_awaiting(view.noticed()))
         self._sight = sight
         self._now_s = now_s
@@ -81,13 +67,17 @@ class _Looking:
 
     def _varies(self, record: ClaimRecord) -> bool:
         """Whether time alone, or hosts that are not the claim's, may change what is seen of it."""
-        by_hosts = record.avoid or record.claim.request.near
+        request = record.claim.request
+        by_size = request.memory_bytes or request.devices.memory_bytes
+        by_hosts = record.avoid or request.near or by_size or request.devices.count > 1
         return bool(by_hosts or self._by_service or self._view.failures.get(record.claim.id))
 
     def _make(self, record: ClaimRecord, barred: Barred, every: tuple[Lease, ...]) -> ClaimView:
         """All together: nothing of it decides anything by itself."""
         view, claim, request = self._view, record.claim, record.claim.request
         leases = [lease for lease in every if lease.stays]
+        shape = worker_shape(view, record, barred, self._rooms)
+        too_large = self._rooms.too_large_in_words(shape) if shape.device_memory_bytes else ""
         rank, is_firm = view.policy.rank_of(claim)
         minimum, maximum = self._bounds(record, len(leases))
         granted_s = [lease.granted_at.timestamp() for lease in leases]
@@ -101,12 +91,12 @@ class _Looking:
             since_s=claim.wanted_since.timestamp(),
             minimum=minimum,
             maximum=maximum,
-            worker=worker_shape(view, record, barred),
-            held=tuple(HeldWorker(lease.host_id, (lease.device,)) for lease in leases),
+            worker=shape,
+            held=tuple(HeldWorker(lease.host_id, lease.devices) for lease in leases),
             promised=record.promised,
             awaits=claim.id in self._awaiting,
             started_s=min(granted_s, default=None),
-            attained_s=self._attained_s(granted_s),
+            attained_s=self._attained_s(leases),
             # Until hibernation keeps results, a claim is hibernated only for another's share.
             can_hibernate=not self._by_service,
             hibernated=claim.phase is Phase.RESUMING,
@@ -115,14 +105,17 @@ class _Looking:
             deadline_s=None if request.deadline is None else request.deadline.timestamp(),
             lent_until_s=min(lent_s, default=None),
             near=_near(view, request),
-            barred_why=barred.why,
+            barred_why=" ".join(filter(None, (barred.why, too_large))),
             scheduler_host=None if claim.scheduler is None else claim.scheduler.host_id,
         )
 
-    def _attained_s(self, granted_s: Sequence[float]) -> float:
+    def _attained_s(self, leases: Sequence[Lease]) -> float:
         if not self._by_service:
             return 0.0  # nobody asks
-        return sum(max(0.0, self._now_s - granted) for granted in granted_s)
+        return sum(
+            max(0.0, self._now_s - lease.granted_at.timestamp()) * lease.thousandths / WHOLE_DEVICE
+            for lease in leases
+        )
 
     def _bounds(self, record: ClaimRecord, held: int) -> tuple[int, int]:
         claim = record.claim
@@ -158,23 +151,6 @@ def _is_all_taken(leases: Iterable[Lease]) -> bool:
     """Whether nothing of a claim stays because somebody is taking it."""
     held = tuple(leases)
     return any(x.notice is not None for x in held) and not any(x.stays for x in held)
-
-
-def _has_others(view: View, record: ClaimRecord, shape: WorkerShape) -> bool:
-    """Whether hosts on which it has not failed could serve its minimum."""
-    least, out = max(1, record.claim.bounds.minimum), record.avoid | shape.barred
-    fitting = 0
-    for host in view.hosts.values():
-        if host.phase is HostPhase.CONNECTED and host.id not in out:
-            fitting += sum(_would_do(shape, device) for device in host.devices)
-        if fitting >= least:
-            return True
-    return False
-
-
-def _would_do(shape: WorkerShape, device: Device) -> bool:
-    has_memory = device.memory_bytes >= shape.device_memory_bytes
-    return has_memory and shape.model in device.model.lower()
 
 
 def _near(view: View, request: ClaimRequest) -> frozenset[HostId]:

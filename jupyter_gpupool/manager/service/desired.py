@@ -94,7 +94,13 @@ def _interpreter(request: ClaimRequest) -> str:
 
 def _wanted_worker(lease: Lease) -> WantedWorker:
     # Its scheduler may be elsewhere: its own host has to know that its end is no accident.
-    return WantedWorker(lease_id=lease.id, device=lease.device, retire=_retires(lease))
+    return WantedWorker(
+        lease_id=lease.id,
+        device=lease.device,
+        further=lease.further,
+        share=lease.share,
+        retire=_retires(lease),
+    )
 
 
 def _retires(lease: Lease) -> bool:

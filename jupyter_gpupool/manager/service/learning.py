@@ -16,9 +16,9 @@ from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.shape import WorkerShape
 
 from .books import Books
-from .claim_views import worker_shape
 from .environments import Barred
 from .records import ClaimRecord
+from .worker_shapes import worker_shape
 
 if TYPE_CHECKING:
     from jupyter_gpupool.pool.ids import ClaimId

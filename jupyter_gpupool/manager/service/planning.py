@@ -16,6 +16,7 @@ from jupyter_gpupool.pool.ids import ClaimId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.scheduling.decisions import Decisions, Grant
 from jupyter_gpupool.scheduling.rounds import Steps, plan
+from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from . import promises
 from .arrows import take
@@ -24,7 +25,7 @@ from .pool_view import build
 from .prospects import could_any_start
 from .scheduler_place import scheduler_place
 from .sight import Sight
-from .standing import View, free_devices
+from .standing import View, free_devices, parts_free
 from .taking_back import clear_void, take_back
 from .unit import UnitOfWork
 
@@ -74,7 +75,7 @@ def _may_change(unit: UnitOfWork, arrived: Sequence[ClaimId] | None) -> bool:
     if unit.policy.policy.reclaims:
         return True
     if arrived is None:
-        return any(free_devices(unit).values())
+        return any(free_devices(unit).values()) or any(parts_free(unit).values())
     return could_any_start(unit, [unit.claims[claim_id] for claim_id in arrived])
 
 
@@ -109,17 +110,36 @@ def _os_user(unit: UnitOfWork, owner: UserName) -> str | None:
 
 
 def _leases(unit: UnitOfWork, grant: Grant) -> Iterator[Lease]:
-    lent_s = grant.lent_until_s
+    lent_s, share = grant.lent_until_s, _share(unit, grant)
     for worker in grant.workers:
-        for device in worker.devices:
-            yield Lease(
-                id=LeaseId(f"l-{secrets.token_hex(8)}"),
-                claim_id=grant.claim_id,
-                host_id=worker.host_id,
-                device=device,
-                phase=LeasePhase.GRANTED,
-                granted_at=unit.now,
-                phase_since=unit.now,
-                reason=grant.reason,
-                lent_until=None if lent_s is None else datetime.fromtimestamp(lent_s, UTC),
-            )
+        first, *further = worker.devices
+        yield Lease(
+            id=LeaseId(f"l-{secrets.token_hex(8)}"),
+            claim_id=grant.claim_id,
+            host_id=worker.host_id,
+            device=first,
+            further=tuple(further),
+            share=share,
+            phase=LeasePhase.GRANTED,
+            granted_at=unit.now,
+            phase_since=unit.now,
+            reason=grant.reason,
+            lent_until=None if lent_s is None else datetime.fromtimestamp(lent_s, UTC),
+        )
+
+
+def _share(unit: UnitOfWork, grant: Grant) -> int:
+    """Thousandths of its device that each worker of a claim gets, now and later: the same for all.
+
+    A part that is told in bytes may come to a device that is larger than the smallest of them.
+    """
+    held = next(unit.leases_of(grant.claim_id), None)
+    if held is not None:
+        return held.share
+    needs = unit.claims[grant.claim_id].claim.request.devices
+    return max(needs.share_of(_memory_bytes(unit, worker)) for worker in grant.workers)
+
+
+def _memory_bytes(unit: UnitOfWork, worker: HeldWorker) -> int:
+    found = unit.hosts[worker.host_id].devices
+    return next(device.memory_bytes for device in found if device.uuid == worker.devices[0])

@@ -4,6 +4,7 @@ Kept with the claim, so that a manager that was away keeps its word. Called by `
 a pass to forget what cannot be kept, and after it to write down what it promises anew.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -43,7 +44,8 @@ def keep(unit: UnitOfWork, promises: Iterable[Promise]) -> None:
 def fulfil(unit: UnitOfWork, grant: Grant) -> None:
     """What is granted is promised no more."""
     record = unit.claims[grant.claim_id]
-    left = tuple(worker for worker in record.promised if worker not in grant.workers)
+    # Two workers may be promised parts of the same device.
+    left = tuple((Counter(record.promised) - Counter(grant.workers)).elements())
     if left != record.promised:
         unit.put_claim(replace(record, promised=left))
 

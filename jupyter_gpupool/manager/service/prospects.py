@@ -3,37 +3,45 @@
 Called by `planning.py` to leave out passes that could grant nothing.
 """
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 
 from jupyter_gpupool.pool.device import Device
 from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.scheduling.shape import WorkerShape
 
-from .claim_views import worker_shape
 from .environments import Barring
 from .records import ClaimRecord
-from .standing import View, free_devices
+from .standing import Standing, View, free_devices, parts_free
+from .worker_shapes import Rooms, worker_shape, workers_on, would_do
 
 
 def could_any_start(view: View, records: Iterable[ClaimRecord]) -> bool:
     """Whether one of these waiting claims could start on what is free, if it were alone."""
-    free = [(host_id, d) for host_id, found in free_devices(view).items() for d in found]
-    if not free:
+    free = free_devices(view)
+    parts = parts_free(view)
+    if not any(free.values()) and not any(parts.values()):
         return False
-    barring = Barring(view)
-    return any(_could_start(view, record, barring, free) for record in records)
+    barring, rooms = Barring(view), Rooms(view)
+    return any(
+        _could_start(record, worker_shape(view, record, barring.of(record), rooms), free, parts)
+        for record in records
+    )
 
 
 def _could_start(
-    view: View, record: ClaimRecord, barring: Barring, free: Iterable[tuple[HostId, Device]]
+    record: ClaimRecord,
+    shape: WorkerShape,
+    free: Mapping[HostId, Sequence[Device]],
+    parts: Mapping[HostId, Sequence[Standing]],
 ) -> bool:
-    shape = worker_shape(view, record, barring.of(record))
     out, least = shape.avoid | shape.barred, max(1, record.claim.bounds.minimum)
-    fitting = (
-        True
-        for host_id, device in free
-        if host_id not in out
-        and shape.model in device.model.lower()
-        and device.memory_bytes >= shape.device_memory_bytes
-    )
-    return len(list(islice(fitting, least))) == least
+    fitting = 0
+    for host_id, devices in free.items():
+        if host_id not in out:
+            fitting += workers_on(shape, sum(would_do(shape, device) for device in devices))
+            # With whom it may share is left to the pass: this only spares it work in vain.
+            shared = (p for p in parts.get(host_id, ()) if would_do(shape, p.device))
+            fitting += sum(p.left // shape.share for p in shared) if shape.share else 0
+        if fitting >= least:
+            return True
+    return False

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from jupyter_gpupool.pool.device import Device, DeviceState, Health
 from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId, LeaseId
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.scheduling.shape import Obstacle
 
 from .books import Books
@@ -23,24 +24,34 @@ class Standing:
     """How a device stands.
 
     Attributes:
-        leased: A lease holds it, whatever becomes of that.
+        left: Thousandths of it that no lease holds, whatever becomes of those.
         obstacle: What keeps it from another lease, apart from those that stay.
     """
 
     device: Device
-    leased: bool
+    left: int
     obstacle: Obstacle | None
 
     @property
+    def leased(self) -> bool:
+        """Whether any lease holds it or a part of it."""
+        return self.left < WHOLE_DEVICE
+
+    @property
     def is_free(self) -> bool:
-        """Whether it may be leased now."""
+        """Whether all of it may be leased now."""
         return not self.leased and self.obstacle is None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a part of it, at least, may be leased now."""
+        return self.left > 0 and self.obstacle is None
 
 
 def free_devices(view: View) -> dict[HostId, tuple[Device, ...]]:
-    """Every device that may be leased now, each once, by connected host."""
+    """Every device that may be leased whole now, each once, by connected host."""
     free: dict[HostId, tuple[Device, ...]] = {}
-    taken: set[DeviceUuid] = {lease.device for lease in view.leases.values()}
+    taken: set[DeviceUuid] = {uuid for lease in view.leases.values() for uuid in lease.devices}
     for host in sorted(view.hosts.values(), key=lambda host: host.id):
         if host.phase is HostPhase.CONNECTED:
             found = (each.device for each in standings(view, host) if each.is_free)
@@ -48,6 +59,16 @@ def free_devices(view: View) -> dict[HostId, tuple[Device, ...]]:
             free[host.id] = tuple(device for device in found if device.uuid not in taken)
             taken |= {device.uuid for device in free[host.id]}
     return free
+
+
+def parts_free(view: View) -> dict[HostId, tuple[Standing, ...]]:
+    """Every device that is leased in part and of which more may be leased, by connected host."""
+    found: dict[HostId, tuple[Standing, ...]] = {}
+    for host in view.hosts.values():
+        if host.phase is HostPhase.CONNECTED and any(x.is_part for x in view.leases_on(host.id)):
+            parts = (each for each in standings(view, host) if each.leased and each.has_room)
+            found[host.id] = tuple(parts)
+    return found
 
 
 def standing_of(view: View, host_id: HostId) -> tuple[Standing, ...]:
@@ -60,11 +81,14 @@ def standings(view: View, host: Host) -> Iterator[Standing]:
     """The devices of a host, in its order."""
     staying: dict[DeviceUuid, list[LeaseId]] = {}
     going: set[DeviceUuid] = set()
+    held: dict[DeviceUuid, int] = {}
     for lease in view.leases_on(host.id):
-        if lease.stays:
-            staying.setdefault(lease.device, []).append(lease.id)
-        else:
-            going.add(lease.device)
+        for uuid in lease.devices:
+            held[uuid] = held.get(uuid, 0) + lease.share
+            if lease.stays:
+                staying.setdefault(uuid, []).append(lease.id)
+            else:
+                going.add(uuid)
     report, states = view.reports.get(host.id), dict(host.states)
     busy = _workers(view, host.id)
     is_open = host.phase is HostPhase.CONNECTED and (report is None or report.can_start)
@@ -74,7 +98,7 @@ def standings(view: View, host: Host) -> Iterator[Standing]:
         is_freeing = device.uuid in going or not used_by.issubset(mine)
         yield Standing(
             device=device,
-            leased=bool(mine) or device.uuid in going,
+            left=max(0, WHOLE_DEVICE - held.get(device.uuid, 0)),
             obstacle=(None if is_open else Obstacle.HOST) or _obstacle(state, freeing=is_freeing),
         )
 
@@ -84,7 +108,8 @@ def _workers(view: View, host_id: HostId) -> Mapping[DeviceUuid, list[LeaseId]]:
     found: dict[DeviceUuid, list[LeaseId]] = {}
     report = view.reports.get(host_id)
     for worker in report.workers if report is not None else ():
-        found.setdefault(worker.device, []).append(worker.lease_id)
+        for uuid in (worker.device, *worker.further):
+            found.setdefault(uuid, []).append(worker.lease_id)
     return found
 
 

@@ -4,6 +4,7 @@ Called by `planning.py` with what a pass decided, and by the timer when a grace 
 is carried out as a release with notice until it keeps results.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -23,6 +24,7 @@ from jupyter_gpupool.pool.lease import Lease, LeasePhase, Notice
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.scheduling.decisions import Notice as Announcement
 from jupyter_gpupool.scheduling.decisions import Promise, Take, TakeHow
+from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from .arrows import end_leases, settle, take
 from .unit import UnitOfWork
@@ -52,9 +54,14 @@ def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> N
 
 def asked_back(unit: UnitOfWork, decided: Take | Announcement) -> list[Lease]:
     """The leases of a claim that are asked of it and that it still has."""
-    wanted = {(worker.host_id, uuid) for worker in decided.workers for uuid in worker.devices}
-    held = unit.leases_of(decided.claim_id)
-    return [x for x in held if x.counts and (x.host_id, x.device) in wanted]
+    # Two workers of one claim may have parts of the same device: as many go as are asked for.
+    wanted, found = Counter(decided.workers), list[Lease]()
+    for lease in unit.leases_of(decided.claim_id):
+        worker = HeldWorker(lease.host_id, lease.devices)
+        if lease.counts and wanted[worker]:
+            wanted[worker] -= 1
+            found.append(lease)
+    return found
 
 
 def stop_starting(unit: UnitOfWork, decided: Take | Announcement) -> None:
