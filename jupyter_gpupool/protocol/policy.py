@@ -5,7 +5,7 @@ no limit.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -23,8 +23,8 @@ from jupyter_gpupool.pool.rules import Rules, Sharing, SurplusOrder
 
 from .bodies import Body, Words
 from .idle_policy import IdleEntry
+from .policy_lines import line_of_refusal
 from .policy_values import Amount, above_zero, bytes_of, seconds, seconds_or_none, thousandths
-from .toml_lines import line_of
 
 _Names = tuple[Words, ...]
 _HOUR_S = 3600
@@ -170,34 +170,51 @@ def parse_policy(text: str) -> Policy:
             with the line, where the key stands on one.
     """
     try:
+        return _read(text)
+    except ValidationError as error:
+        raise located(text, _refusal(error.errors(include_url=False)[0])) from error
+    except BadRequest as error:
+        raise located(text, error) from error
+
+
+def refusals_of(text: str) -> tuple[BadRequest, ...]:
+    """Why a document is refused: each key that is wrong by itself, or else what comes after.
+
+    Each names its line as `parse_policy` does. None if it is not refused.
+    """
+    try:
+        _read(text)
+    except ValidationError as error:
+        return tuple(located(text, _refusal(each)) for each in error.errors(include_url=False))
+    except BadRequest as error:
+        return (located(text, error),)
+    return ()
+
+
+def located(text: str, refusal: BadRequest) -> BadRequest:
+    """The refusal of a document with its line, where its key stands on one."""
+    line = line_of_refusal(text, refusal)
+    if line is None or f"line {line}" in str(refusal):
+        return refusal
+    hint = f"See line {line}. {refusal.hint}".strip()
+    return BadRequest(refusal.message, field=refusal.field, hint=hint)
+
+
+def _read(text: str) -> Policy:
+    try:
         read = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # The parser lets through what Python says of numbers too long and tables too deep.
         raise BadRequest(f"The policy is no TOML: {error}.") from error
-    try:
-        return _policy_of(read)
-    except BadRequest as error:
-        line = line_of(text, error.field)
-        if line is None:
-            raise
-        hint = f"See line {line}. {error.hint}".strip()
-        raise BadRequest(error.message, field=error.field, hint=hint) from error
+    return PolicyDocument.model_validate(read).to_policy()
 
 
-def _policy_of(read: Mapping[str, Any]) -> Policy:
-    try:
-        return PolicyDocument.model_validate(read).to_policy()
-    except ValidationError as error:
-        raise _first_of(error.errors(include_url=False)) from error
-
-
-def _first_of(errors: Sequence[Any]) -> BadRequest:
-    first: Mapping[str, Any] = errors[0]
-    key = ".".join(_shown(str(part)) for part in first["loc"] if part != "[key]")
-    if first["type"] == "extra_forbidden":
+def _refusal(of: Mapping[str, Any]) -> BadRequest:
+    key = ".".join(_shown(str(part)) for part in of["loc"] if part != "[key]")
+    if of["type"] == "extra_forbidden":
         return BadRequest(f'The policy knows no key "{key}".', field=key)
-    said = str(first["msg"]).removeprefix("Value error, ")
-    if first["type"] == "string_pattern_mismatch":
+    said = str(of["msg"]).removeprefix("Value error, ")
+    if of["type"] == "string_pattern_mismatch":
         said = "it holds what cannot be printed"
     return BadRequest(f"{key or 'The policy'}: {said[:1].lower()}{said[1:]}.", field=key)
 

@@ -34,6 +34,31 @@ day = "4h"
 after = "5min"
 [scheduling]
 grace = "30s"'''
+_EVERY_FORM = '''
+# a comment
+[queues.vision]
+weight = 2
+limit = { gpus = 2,  models = { A100 = 1 } }
+users = [
+  "ann",  # one a line
+  "bob",
+]
+note = """
+weight = 3
+[queues.no]
+"""
+"odd.name" = 1
+dotted.key = 4
+
+[[idle.rules]]
+name = "a"
+
+[[idle.rules]]
+
+name = "b"
+[idle.rules.match]
+queues = ["vision"]
+'''
 
 
 @pytest.mark.parametrize(
@@ -66,6 +91,31 @@ def test_key_is_found_where_it_begins(key, line):
     assert line_of(_DOCUMENT, key) == line
 
 
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("queues.vision", 3),
+        ("queues.vision.weight", 4),
+        ("queues.vision.limit.models.A100", 5),
+        ("queues.vision.users.1", 6),
+        ("queues.vision.note", 10),
+        ("queues.vision.odd.name", 14),
+        ("queues.vision.dotted.key", 15),
+        ("idle.rules.0.name", 18),
+        ("idle.rules.1", 20),
+        ("idle.rules.1.name", 22),
+        ("idle.rules.1.match.queues.0", 24),
+        ("queues.vision.missing", 3),
+        ("idle.rules.7.name", 17),
+        ("nothing", None),
+        ("", None),
+    ],
+)
+def test_key_is_found_in_every_form(key, line):
+    """What is not there stands where the table stands in which it should."""
+    assert line_of(_EVERY_FORM, key) == line
+
+
 def test_text_that_is_no_toml_has_the_line_of_the_parser():
     """A refusal without a key may name its line itself."""
     with pytest.raises(tomllib.TOMLDecodeError) as caught:
@@ -73,6 +123,12 @@ def test_text_that_is_no_toml_has_the_line_of_the_parser():
     refusal = BadRequest(f"The policy is no TOML: {caught.value}.")
     assert line_of_refusal("", refusal) == 2
     assert line_of_refusal(_DOCUMENT, BadRequest("No.", field="queues.research.weight")) == 13
+
+
+def test_long_list_takes_no_time():
+    """A user a line, thousands of them: the key behind them is found at once."""
+    users = "".join(f'  "user{n}",\n' for n in range(100_000))
+    assert line_of(f"[queues.a]\nusers = [\n{users}]\nweight = 1\n", "queues.a.weight") == 100_004
 
 
 def test_large_document_takes_no_time():
