@@ -172,9 +172,10 @@ def _tell_of_devices(
 
 def _tell_owners(unit: UnitOfWork, report: HostReport, worse: dict[DeviceUuid, str]) -> None:
     # Told alone: NVML may fail for a moment, and a worker that is well loses nothing by that.
-    for lease in [lease for lease in unit.leases_on(report.host_id) if lease.device in worse]:
-        if unit.claims[lease.claim_id].claim.phase is Phase.RUNNING:
-            take(unit, lease.claim_id, WorkersChanged(reason=worse[lease.device]))
+    for lease in list(unit.leases_on(report.host_id)):
+        text = " ".join(worse[uuid] for uuid in lease.devices if uuid in worse)
+        if text and unit.claims[lease.claim_id].claim.phase is Phase.RUNNING:
+            take(unit, lease.claim_id, WorkersChanged(reason=text))
 
 
 def _move_leases(unit: UnitOfWork, report: HostReport) -> dict[ClaimId, list[LeaseChange]]:
