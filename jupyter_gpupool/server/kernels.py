@@ -5,6 +5,7 @@ counts Lab's polls too, so every kernel's broadcast channel is listened to once 
 with the server's own listening: the same calls begin and end it.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any
 from jupyter_client.session import Session
 
 from .activity import Cause, KernelSample, Said, Work, after, restarted
+from .asking import ask_until_heard
 
 _TELLING = (b'"status"', b'"execute_input"')
 """Only headers that hold one of these are read: output can be large, and much."""
@@ -24,12 +26,15 @@ class Seen:
 
     Attributes:
         work: What it does, as far as it was heard.
-        process: The process that spoke last, as its messages name it; "" until one was heard.
+        process: The process that spoke last, as its messages name it; "" until one was heard:
+            what it does is not known.
+        former: The process before a restart, whose last words may still arrive.
         is_dead: It was shut down, or died too often.
     """
 
     work: Work
     process: str = ""
+    former: str = ""
     is_dead: bool = False
 
 
@@ -45,6 +50,7 @@ class KernelWatch:
         self._manager = manager
         self._changed = changed
         self._streams: dict[str, Any] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
 
     def begin(self) -> None:
         """Watch every kernel that the manager watches; those behind a gateway are none of ours."""
@@ -52,6 +58,7 @@ class KernelWatch:
         stop = getattr(self._manager, "stop_watching_activity", None)
         if start is None or stop is None:
             return
+        restart = self._manager.restart_kernel
 
         def start_both(kernel_id: str) -> None:
             start(kernel_id)
@@ -61,6 +68,14 @@ class KernelWatch:
             stop(kernel_id)
             self._died(kernel_id)
 
+        async def restart_both(kernel_id: str, *args: Any, **more: Any) -> Any:
+            self._restarts(kernel_id)
+            try:
+                return await restart(kernel_id, *args, **more)
+            finally:
+                self._ask(kernel_id)
+
+        self._manager.restart_kernel = restart_both
         self._manager.start_watching_activity = start_both
         self._manager.stop_watching_activity = stop_both
 
@@ -83,12 +98,42 @@ class KernelWatch:
         self.seen[kernel_id] = Seen(work=restarted(datetime.now(UTC)))
         self._changed()
         self._manager.add_restart_callback(kernel_id, lambda: self._died(kernel_id), "dead")
+        self._manager.add_restart_callback(kernel_id, lambda: self._came_back(kernel_id), "restart")
+        self._ask(kernel_id)
+
+    def _came_back(self, kernel_id: str) -> None:
+        self._restarts(kernel_id)
+        self._ask(kernel_id)
+
+    def _restarts(self, kernel_id: str) -> None:
+        """What it was doing is over, and what it does is not known until it is heard again."""
+        seen = self.seen.get(kernel_id)
+        if seen is None or seen.is_dead:
+            return
+        former = seen.process or seen.former
+        self.seen[kernel_id] = Seen(work=restarted(datetime.now(UTC)), former=former)
+        self._stop_asking(kernel_id)
+        self._changed()
+
+    def _ask(self, kernel_id: str) -> None:
+        self._stop_asking(kernel_id)
+        if kernel_id not in self._streams:
+            return
+        kernel = self._manager.get_kernel(kernel_id)
+        asking = ask_until_heard(kernel, lambda: bool(self.seen[kernel_id].process))
+        self._asking[kernel_id] = asyncio.get_running_loop().create_task(asking)
+
+    def _stop_asking(self, kernel_id: str) -> None:
+        if (asking := self._asking.pop(kernel_id, None)) is not None:
+            asking.cancel()
 
     def _hear(self, kernel_id: str, session: Session, parts: list[Any]) -> None:
         message = _told(session, parts)
         if message is None or kernel_id not in self.seen:
             return
         before = self.seen[kernel_id]
+        if message["header"]["session"] == before.former:
+            return
         now = self.seen[kernel_id] = _after(before, message)
         if (before.work.is_busy, before.process) != (now.work.is_busy, now.process):
             self._changed()
@@ -100,6 +145,7 @@ class KernelWatch:
             self._changed()
 
     def _close(self, kernel_id: str) -> None:
+        self._stop_asking(kernel_id)
         stream = self._streams.pop(kernel_id, None)
         if stream is not None and not stream.closed():
             stream.close()

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.session import Session
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
 from jupyter_gpupool.server.kernels import KernelWatch, Seen
@@ -120,6 +122,32 @@ async def test_a_restart_is_not_death(own_kernel: Watched) -> None:
     await own_kernel.manager.restart_kernel(own_kernel.id, now=True)
     after = await own_kernel.until(lambda seen: not seen.work.is_busy)
     assert not after.is_dead
+
+
+async def test_what_a_restart_left_unheard_is_asked_for(
+    own_kernel: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that nobody uses after it came up is known to be quiet, not starting for ever."""
+    hear, hears = own_kernel.watch._hear, asyncio.Event()
+
+    def hears_late(kernel_id: str, session: Session, parts: list[Any]) -> None:
+        if hears.is_set():
+            hear(kernel_id, session, parts)
+
+    monkeypatch.setattr(own_kernel.watch, "_hear", hears_late)
+    await (await own_kernel.manager.restart_kernel(own_kernel.id, now=True))
+    assert not own_kernel.seen.process
+    hears.set()
+    assert not (await own_kernel.until(lambda seen: bool(seen.process))).work.is_busy
+
+
+async def test_last_words_of_a_former_process_are_not_its_successors(own_kernel: Watched) -> None:
+    """Else a cell that was cut short would go on for ever."""
+    own_kernel.client.execute("1")
+    before = await own_kernel.until(lambda seen: bool(seen.process))
+    await (await own_kernel.manager.restart_kernel(own_kernel.id, now=True))
+    after = await own_kernel.until(lambda seen: bool(seen.process))
+    assert (after.former, after.process != before.process) == (before.process, True)
 
 
 async def test_a_kernel_that_is_shut_down_is_dead(own_kernel: Watched) -> None:
