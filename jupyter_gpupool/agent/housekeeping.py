@@ -24,7 +24,7 @@ from .device_watch import Pace
 from .memory import kill, outgrown
 from .parts import Parts
 from .seen import Stage
-from .stopped import REASON, StoppedWatch, sentence_on
+from .stopped import REASON, StoppedWatch, sentence_on, sentence_to_user
 from .stopping import send
 from .zygote_logs import remove_old_zygote_logs
 
@@ -125,6 +125,10 @@ class Housekeeping:
                 logger.warning("%s is killed: %s", found.key, REASON)
                 self._parts.table.put(replace(self._parts.table[found.key], killed_for=REASON))
                 send(found.process, signal.SIGKILL)
+        told = {found.key: sentence_to_user(found) for found in stopped if not found.starts}
+        for key, seen in self._parts.table.items():
+            if seen.stopped != (text := told.get(key, "")):
+                self._parts.table.put(replace(seen, stopped=text))
         if self.problem != (problem := sentence_on(stopped)):
             self.problem = problem
             self._turn()

@@ -50,6 +50,7 @@ class Seen:
         still_named: Its scheduler may still name an earlier process of it.
         closing: Why a worker said it would go; "" while it stays.
         killed_for: Why the agent itself killed it; "" if it did not.
+        stopped: What its user is told while somebody has stopped it; "" while it runs.
         failed_at_s: Monotonic; when it was given up.
         gone_at_s: Monotonic; since when no process of it is left.
         baseline_bytes: Memory in use on the device before the lease; None if unknown.
@@ -72,6 +73,7 @@ class Seen:
     retired: bool = False
     closing: str = ""
     killed_for: str = ""
+    stopped: str = ""
     history: History = NO_HISTORY
     problem: str = ""
     failed_at_s: float | None = None
@@ -112,6 +114,7 @@ def forking(seen: Seen) -> Seen:
         still_named=seen.used,
         closing="",
         killed_for="",
+        stopped="",
         orders=None,
     )
 
@@ -213,7 +216,7 @@ def scheduler_report(seen: Seen) -> SchedulerReport:
         pid=seen.pid,
         address=seen.address,
         dashboard_port=seen.dashboard_port,
-        problem=seen.problem,
+        problem=seen.problem or seen.stopped,
         retiring=tuple(LeaseId(name) for name in seen.names_retiring),
         retired=tuple(LeaseId(name) for name in seen.names_retired),
     )
@@ -231,5 +234,5 @@ def worker_report(seen: Seen) -> WorkerReport:
         phase=phase_of(seen),
         pid=seen.pid,
         restarts=seen.history.restarts,
-        problem=seen.problem,
+        problem=seen.problem or seen.stopped,
     )

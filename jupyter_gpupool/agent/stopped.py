@@ -2,7 +2,8 @@
 
 Called by `housekeeping` at each regular look. One that is stopped while it starts would hold its
 claim up until the manager's patience ends: it is killed, which counts as a crash, so that another
-one is started. One that has come up is its user's to look into: it is left alone, and told of.
+one is started. One that has come up is its user's to look into: it is left alone, and told of, to
+its user with its claim and to everybody, without whose it is, with its host.
 """
 
 from collections.abc import Callable, Iterable
@@ -57,6 +58,15 @@ class StoppedWatch:
         row = self.read(seen.process.pid)
         is_it = row is not None and row.id == seen.process and row.is_stopped
         return seen.process if is_it else None
+
+
+def sentence_to_user(found: Stopped) -> str:
+    """What the user of a process that is left alone is told, with what to do."""
+    pid = found.process.pid
+    return (
+        f"Its {found.key.role}, process {pid}, was stopped by SIGSTOP or a debugger and does"
+        f" nothing until it goes on: kill -CONT {pid} on its host, or release the claim."
+    )
 
 
 def sentence_on(stopped: Iterable[Stopped]) -> str:

@@ -186,7 +186,7 @@ def workers_of(view: "ClaimView") -> str:
 def why(view: "ClaimView") -> str:
     """Why it is as it is."""
     if view.wait is None:
-        return view.reason
+        return view.problem or view.reason
     from jupyter_gpupool.notebook.moments import here_and_now, starts_text  # noqa: PLC0415 - 0.3 s
 
     starts = starts_text(view.wait, here_and_now())

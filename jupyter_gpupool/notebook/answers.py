@@ -183,7 +183,7 @@ def _reason(view: ClaimView) -> str:
     if view.warning is not None:
         return f"Goes back {clock(view.warning.deadline, here_and_now())}: {view.warning.reason}"
     if view.wait is None:
-        return view.reason
+        return view.problem or view.reason
     starts = starts_text(view.wait, here_and_now())
     return f"{starts[:1].upper()}{starts[1:]}: {view.wait.reason}" if starts else view.wait.reason
 
@@ -197,6 +197,7 @@ def status_lines(status: StatusView) -> Sequence[str]:
         f"{claims}, {status.my_claims} yours",
         *(_coming(each) for each in status.coming),
         *(_reserved(each) for each in status.reservations),
+        *status.problems,
         f"You are {status.user} ({status.role}); the manager is version {status.version}.",
     )
 

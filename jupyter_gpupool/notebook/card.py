@@ -64,6 +64,8 @@ def card_text(view: ClaimView, now: datetime) -> str:
     lines = [f"gpupool claim {view.name}: {_headline(view, now)}"]
     if view.warning is not None and view.phase is not Phase.ENDED:
         lines.append(_goes_back(view, now))
+    if view.problem:
+        lines.append(view.problem)
     lines.append(f"{_detail(view)} · as of {clock(now, now)}")
     return "\n".join(lines)
 
@@ -74,7 +76,7 @@ def card_html(view: ClaimView, now: datetime) -> str:
     head = markup.text(view.name, bold=True) + markup.text(_state_text(view, now), dim=True)
     return markup.card(
         head,
-        _warning(view, now) + _body(view),
+        _warning(view, now) + _problem(view) + _body(view),
         markup.text(_foot(view, now)),
         data_state=state,
         aria_label=f"Claim {view.name}, {_word(state).lower()}",
@@ -140,6 +142,11 @@ def _warning(view: ClaimView, now: datetime) -> str:
         return ""
     rule = markup.text(f" Rule {view.warning.rule}", dim=True)
     return markup.element("p", markup.text(_goes_back(view, now), bold=True) + rule, "margin:0")
+
+
+def _problem(view: ClaimView) -> str:
+    said = markup.text(view.problem, bold=True)
+    return markup.element("p", said, "margin:0") if view.problem else ""
 
 
 def _body(view: ClaimView) -> str:

@@ -16,6 +16,7 @@ from .errors import Conflict
 from .event import EventKind
 from .ids import ClaimId, HostId, UserName
 from .kernel import Kernel
+from .process_problem import ProcessProblem
 from .request import ClaimRequest, WorkerBounds
 from .units import plural
 
@@ -84,6 +85,7 @@ class Claim:
         kept_until: Nothing takes it as idle before: its user has said so.
         end: How it ended or is ending, else None.
         kernels: The Python processes that use it.
+        problems: What keeps its processes from their work while it runs.
         story: Its last arrows, oldest first.
     """
 
@@ -104,6 +106,7 @@ class Claim:
     kept_until: datetime | None = None
     end: EndKind | None = None
     kernels: tuple[Kernel, ...] = ()
+    problems: tuple[ProcessProblem, ...] = ()
     story: tuple[StoryLine, ...] = ()
 
     @property
@@ -292,6 +295,12 @@ def running_cleared(claim: Claim, event: happened.WarningCleared, now: datetime)
     return _changed(replace(_to(claim, claim.phase, event, now), warning=None), event)
 
 
+def running_hindered(claim: Claim, event: happened.ProblemsChanged, now: datetime) -> Step:
+    """Something keeps its processes from their work, or does no longer; it runs on."""
+    after = replace(_to(claim, claim.phase, event, now), problems=event.problems)
+    return _changed(after, event)
+
+
 def any_kept(claim: Claim, event: happened.Kept, now: datetime) -> Step:
     """Its user wants it kept for a while, or no longer."""
     until = None if event.duration is None else now + event.duration
@@ -301,7 +310,7 @@ def any_kept(claim: Claim, event: happened.Kept, now: datetime) -> Step:
 
 def running_to_hibernating(claim: Claim, event: happened.HibernateAsked, now: datetime) -> Step:
     """Its results are on their way to safety."""
-    after = replace(_to(claim, Phase.HIBERNATING, event, now), warning=None)
+    after = replace(_to(claim, Phase.HIBERNATING, event, now), warning=None, problems=())
     return Step(claim=after, kind=EventKind.CLAIM_HIBERNATING, reason=event.reason)
 
 
@@ -327,7 +336,7 @@ def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datet
 def any_to_ending(claim: Claim, event: happened.EndAsked, now: datetime) -> Step:
     """It is over; what it holds goes back."""
     over = _to(claim, Phase.ENDING, event, now)
-    after = replace(over, end=event.kind, warning=None, kept_until=None)
+    after = replace(over, end=event.kind, warning=None, kept_until=None, problems=())
     return Step(
         claim=after,
         kind=EventKind.CLAIM_ENDING,
@@ -382,6 +391,7 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     (Phase.RUNNING, happened.SchedulerUp): _arrow(happened.SchedulerUp, running_scheduler_up),
     (Phase.RUNNING, happened.Warned): _arrow(happened.Warned, running_warned),
     (Phase.RUNNING, happened.WarningCleared): _arrow(happened.WarningCleared, running_cleared),
+    (Phase.RUNNING, happened.ProblemsChanged): _arrow(happened.ProblemsChanged, running_hindered),
     (Phase.RUNNING, happened.HibernateAsked): _arrow(
         happened.HibernateAsked, running_to_hibernating
     ),

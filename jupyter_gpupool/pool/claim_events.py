@@ -5,6 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from .ids import HostId
+from .process_problem import ProcessProblem
 from .request import WorkerBounds
 
 
@@ -86,6 +87,13 @@ class Warned(ClaimEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningCleared(ClaimEvent):
     """What it was warned of will not happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemsChanged(ClaimEvent):
+    """Something keeps its processes from their work, or does no longer."""
+
+    problems: tuple[ProcessProblem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

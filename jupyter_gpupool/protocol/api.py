@@ -185,6 +185,8 @@ class ClaimView(View):
     expires_at: datetime | None = None
     end: EndKind | None = None
     warning: Warning_ | None = None
+    problem: str = ""
+    """What keeps its processes from their work while it runs, with what to do; "" while all do."""
     kept_until: datetime | None = None
     """Nothing takes it as idle before: its user has said so."""
     environment: str = ""
@@ -334,6 +336,8 @@ class StatusView(View):
     """The caller's claims that wait and may start, in line; the first few."""
     reservations: tuple[ReservationView, ...] = ()
     """Those that are open, or will be within a day; the first few."""
+    problems: tuple[str, ...] = ()
+    """What keeps the caller's claims from their work, a sentence each; the first few."""
     seq: int
 
 

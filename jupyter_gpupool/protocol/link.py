@@ -188,6 +188,7 @@ class SchedulerReport(Message):
     """A scheduler on this host. One that is gone and not wanted is left out.
 
     Attributes:
+        problem: Of a running one, what keeps it from its work; else why it cannot go on.
         retiring: Its workers, on any host, that hand their results over now.
         retired: Its workers, on any host, that have done so; their leases may end.
     """

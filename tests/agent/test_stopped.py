@@ -79,7 +79,8 @@ async def test_stopped_scheduler_is_told_and_left_alone(
     await manager_end.want(real_claim("c1", two_workers[0]))
     pid = see.pids(await manager_end.until(see.all_run(1, 1)))["scheduler"]
     os.kill(pid, signal.SIGSTOP)
-    await manager_end.until(lambda report: f"scheduler {pid}." in report.problem)
+    told = await manager_end.until(lambda report: f"scheduler {pid}." in report.problem)
+    assert f"process {pid}, was stopped by SIGSTOP" in told.schedulers[0].problem
     os.kill(pid, signal.SIGCONT)
     report = await manager_end.until(lambda report: not report.problem)
-    assert see.pids(report)["scheduler"] == pid
+    assert (see.pids(report)["scheduler"], report.schedulers[0].problem) == (pid, "")

@@ -1,5 +1,6 @@
 """What workers leave behind, grow to and are restarted from; and who else is on a GPU."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -66,6 +67,23 @@ def test_lost_scheduler_ends_the_users_wait_in_seconds(pool: RunningPool, user: 
         user.answer(deadline_s=10)
     assert "scheduler" in pool.wait_ended(claim_id)
     assert "scheduler" in user.printed
+
+
+def test_stopped_scheduler_is_told_to_its_user_until_it_goes_on(pool: RunningPool) -> None:
+    """With the claim, in its explanation and in the status; no more once it goes on."""
+    claim_id = pool.api.claim(1, name="still")
+    pool.wait_phase(claim_id, "running")
+    scheduler = pool.scheduler_of(claim_id)
+    scheduler.send(signal.SIGSTOP)
+    told = f"Its scheduler, process {scheduler.pid}, was stopped by SIGSTOP"
+    eventually(lambda: told in pool.api.view(claim_id)["problem"], 30, "its user is told")
+    assert any(told in line for line in pool.api.get(f"/claims/{claim_id}/explanation")["lines"])
+    assert any(told in line for line in pool.api.get("/status")["problems"])
+    scheduler.send(signal.SIGCONT)
+    eventually(lambda: pool.api.view(claim_id)["problem"] == "", 30, "it is told no more")
+    assert pool.api.get("/status")["problems"] == []
+    assert pool.api.phase(claim_id) == "running"
+    pool.end(claim_id)
 
 
 @pytest.fixture

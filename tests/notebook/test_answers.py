@@ -120,6 +120,8 @@ def test_status_is_told_in_three_lines() -> None:
     )
     who = {"version": "1", "user": "ada", "role": "user", "simulated": True}
     status = PoolStatus.model_validate({**counts, **who})
+    still = status.model_copy(update={"problems": ("Claim a: Its scheduler was stopped.",)})
+    assert repr(still).splitlines()[2] == "Claim a: Its scheduler was stopped."
     assert repr(status).splitlines() == [
         "2 simulated devices on 2 hosts, 2 free",
         "2 claims running, 2 waiting, 2 yours",

@@ -48,6 +48,14 @@ def test_waiting_claim_tells_when_it_is_thought_to_start(a_view: View) -> None:
     )
 
 
+def test_problem_of_its_processes_is_told(a_view: View, a_lease: Callable[..., object]) -> None:
+    """With what to do, for nothing else shows that the claim stands still."""
+    said = "Its scheduler, process 7, was stopped."
+    view = a_view(problem=said, leases=[a_lease("gpu-05")])
+    assert card_text(view, NOW).splitlines()[1] == said
+    assert said in card_html(view, NOW)
+
+
 def test_warning_stands_before_everything_else(
     a_view: View, a_lease: Callable[..., object]
 ) -> None:

@@ -10,6 +10,7 @@ from jupyter_gpupool.pool import claim_events as happened
 from jupyter_gpupool.pool.claim import Claim, Phase, SchedulerPlace, open_claim
 from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
+from jupyter_gpupool.pool.process_problem import SCHEDULER, ProcessProblem
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -51,6 +52,10 @@ def every_event() -> tuple[ClaimEvent, ...]:
         happened.Rescaled(reason="ann asks for 3 workers.", bounds=WorkerBounds(0, 3)),
         happened.Warned(reason="Idle for 30 min.", rule="idle", after=timedelta(minutes=5)),
         happened.WarningCleared(reason="Busy again."),
+        happened.ProblemsChanged(
+            reason="Its scheduler stands still.",
+            problems=(ProcessProblem(process=SCHEDULER, text="Its scheduler stands still."),),
+        ),
         happened.Kept(reason="ann keeps it for 1 h.", duration=timedelta(hours=1)),
         happened.HibernateAsked(reason="ann asked."),
         happened.ResultsKept(reason="40 MiB kept."),

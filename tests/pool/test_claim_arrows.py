@@ -31,6 +31,7 @@ TABLE: dict[tuple[Phase, type[ClaimEvent]], Phase] = {
     (R, happened.WorkersChanged): R,
     (R, happened.Warned): R,
     (R, happened.WarningCleared): R,
+    (R, happened.ProblemsChanged): R,
     (S, happened.Kept): S,
     (R, happened.Kept): R,
     (R, happened.HibernateAsked): H,

@@ -19,6 +19,7 @@ from jupyter_gpupool.pool.claim import (
 )
 from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
+from jupyter_gpupool.pool.process_problem import ProcessProblem
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 
 MOST_STORY = 12
@@ -26,6 +27,7 @@ REASONS = st.sampled_from(["Because.", "For a reason."])
 BOUNDS = st.integers(0, 3).flatmap(
     lambda low: st.builds(WorkerBounds, st.just(low), st.integers(low, 6))
 )
+PROBLEMS = st.sampled_from([(), (ProcessProblem(process="scheduler", text="It stands still."),)])
 DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=9))
 EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
     st.builds(
@@ -47,6 +49,7 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
     st.builds(happened.Rescaled, reason=REASONS, bounds=BOUNDS),
     st.builds(happened.Warned, reason=REASONS, rule=st.just("idle"), after=DURATIONS),
     st.builds(happened.WarningCleared, reason=REASONS),
+    st.builds(happened.ProblemsChanged, reason=REASONS, problems=PROBLEMS),
     st.builds(happened.Kept, reason=REASONS, duration=st.none() | DURATIONS),
     st.builds(happened.HibernateAsked, reason=REASONS),
     st.builds(happened.ResultsKept, reason=REASONS),
@@ -141,6 +144,10 @@ class ClaimLife(RuleBasedStateMachine):
     @invariant()
     def only_a_running_claim_is_warned(self) -> None:
         assert self.claim.warning is None or self.claim.phase is Phase.RUNNING
+
+    @invariant()
+    def only_a_running_claim_has_problems(self) -> None:
+        assert not self.claim.problems or self.claim.phase is Phase.RUNNING
 
 
 TestClaimLife = ClaimLife.TestCase

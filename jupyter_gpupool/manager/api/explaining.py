@@ -130,6 +130,7 @@ def _running(seen: Situation) -> Iterator[str]:
     up = sum(lease.phase is LeasePhase.RUNNING for lease in seen.leases)
     since = seen.since(claim.started_at or claim.phase_since)
     yield f"It runs for {since} now, with {up} of up to {plural(claim.bounds.maximum, 'worker')}."
+    yield from (each.text for each in claim.problems)
     if claim.warning is not None:
         left = seen.since(claim.warning.deadline)
         yield f"It will lose devices in {left}: {claim.warning.reason}"

@@ -7,6 +7,7 @@ from functools import partial
 from fastapi import APIRouter, Response
 
 from jupyter_gpupool.manager.auth.caller import Caller
+from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.claim import WAITING
@@ -22,6 +23,7 @@ from .reservations import reservation_views
 from .views import device_views, host_views, start_view, status_view
 
 _MOST_COMING = 5
+_MOST_PROBLEMS = 5
 _SOON = timedelta(days=1)
 
 router = APIRouter(tags=["pool"])
@@ -36,7 +38,11 @@ async def status(caller: UserCaller, service: TheService) -> Response:
         await foresee(mine, service)
     view = status_view(caller, service.books)
     coming = sorted(_coming(mine, service), key=lambda each: (each.place, each.claim))
-    more = {"coming": tuple(coming[:_MOST_COMING]), "reservations": _booked_soon(service)}
+    more = {
+        "coming": tuple(coming[:_MOST_COMING]),
+        "reservations": _booked_soon(service),
+        "problems": _problems(caller, service.books)[:_MOST_PROBLEMS],
+    }
     return answers.one(view.model_copy(update=more))
 
 
@@ -57,6 +63,11 @@ def _booked_soon(service: Service) -> tuple[ReservationView, ...]:
     now = service.clock.now()
     views = reservation_views(service.books, now)
     return tuple(view for view in views if view.begins <= now + _SOON)[:_MOST_COMING]
+
+
+def _problems(caller: Caller, books: Books) -> tuple[str, ...]:
+    mine = (r.claim for r in books.claims.values() if r.claim.owner == caller.user)
+    return tuple(f"Claim {claim.name}: {each.text}" for claim in mine for each in claim.problems)
 
 
 def _waits_of(caller: Caller, record: ClaimRecord) -> bool:

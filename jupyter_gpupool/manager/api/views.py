@@ -69,6 +69,7 @@ def claim_view(
         expires_at=claim.expires_at,
         end=claim.end,
         warning=claim.warning,
+        problem=" ".join(each.text for each in claim.problems),
         kept_until=claim.kept_until if is_kept else None,
         environment=claim.request.environment,
         kernels=kernels,

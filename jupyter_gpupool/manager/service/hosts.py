@@ -15,12 +15,13 @@ from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import plural
-from jupyter_gpupool.protocol.link import HostReport
+from jupyter_gpupool.protocol.link import HostReport, SchedulerReport, WorkerReport
 
 from .arrows import fail_start, settle, take
 from .books import Books
 from .digest import LeaseChange, claim_events, lease_changes, retirements
 from .giving_up import FAILURE_WINDOW_S
+from .process_problems import problems_changed
 from .records import HostToken
 from .standing import standing_of
 from .unit import UnitOfWork
@@ -229,6 +230,24 @@ def _move_claims(
             else:
                 take(unit, claim_id, event)
         settle(unit, claim_id)
+    _tell_problems(unit, report, {i: s for i, s in schedulers.items() if i in here})
+
+
+def _tell_problems(
+    unit: UnitOfWork, report: HostReport, schedulers: dict[ClaimId, SchedulerReport]
+) -> None:
+    workers: dict[ClaimId, list[WorkerReport]] = defaultdict(list)
+    for worker in report.workers:
+        workers[worker.claim_id].append(worker)
+    for claim_id in sorted(schedulers.keys() | workers.keys()):
+        record = unit.claims.get(claim_id)
+        if record is None or record.claim.phase is not Phase.RUNNING:
+            continue
+        changed = problems_changed(
+            record.claim, unit.leases_of(claim_id), schedulers.get(claim_id), workers[claim_id]
+        )
+        if changed is not None:
+            take(unit, claim_id, changed)
 
 
 def _ending_with_traces(unit: UnitOfWork) -> set[ClaimId]:

@@ -156,7 +156,9 @@ def _start(wait: WaitView, now: datetime, words: Words) -> Iterator[Figure]:
 
 def _lines(view: ClaimView, words: Words) -> tuple[Line, ...]:
     if view.phase is Phase.RUNNING:
-        return tuple(Line(text=(said,), is_dim=True) for said in _beyond_rows(view, words) if said)
+        beyond = (Line(text=(said,), is_dim=True) for said in _beyond_rows(view, words) if said)
+        problem = (Line(text=(view.problem,)),) if view.problem else ()
+        return (*problem, *beyond)
     if view.wait is not None:
         never = text(words.never, reason=view.wait.reason)
         return (Line(text=never if view.wait.never else (view.wait.reason,)),)

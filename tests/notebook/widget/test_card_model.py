@@ -61,6 +61,14 @@ def test_each_state_has_its_icon_its_word_and_its_acts(changes, look, state, off
     assert (shown.look, said(shown.state), acts(shown)) == (look, state, offered)
 
 
+def test_problem_of_its_processes_stands_before_what_is_missing(a_view):
+    """A claim that stands still looks like any other, so it has to be said."""
+    still = "Its scheduler, process 7, was stopped."
+    shown = card(a_view(workers={"min": 0, "max": 2}, problem=still))
+    assert (said(shown.lines[0].text), shown.lines[0].is_dim) == (still, False)
+    assert len(shown.lines) == 2
+
+
 def test_place_in_line_is_true_of_a_time_only(a_view):
     """It changes without an event, so it never looks live."""
     shown = card(a_view(phase="pending", wait={"place": 2, "reason": "All are in use."}))
