@@ -8,6 +8,8 @@ is bounded by T and the longest protected remainder of those that run.
 """
 
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
+from typing import TypeAlias
 
 from .bounds import stops
 from .kept import Kept, Reservation
@@ -18,6 +20,9 @@ from .standing import Standing, standing_of
 
 MOST_RESERVATIONS = 16
 """How many hold one at once; whoever waits longest holds one before whoever waits less long."""
+
+_Claim: TypeAlias = tuple[Standing, float]
+"""What right somebody has to what it asks for, and since when it waits."""
 
 
 def keep_for_blocked(ledger: Ledger, waiting: Iterable[Member], kept: Kept | None = None) -> Kept:
@@ -33,7 +38,7 @@ def keep_for_blocked(ledger: Ledger, waiting: Iterable[Member], kept: Kept | Non
     if not blocked:
         return kept
     outlook = Outlook(ledger)
-    for member in _in_turn(ledger, blocked)[:MOST_RESERVATIONS]:
+    for member in _first_in_turn(ledger, blocked, MOST_RESERVATIONS):
         gap = _gap(kept, outlook, member)
         if gap is not None:
             standing = standing_of(ledger, member, member.needs)
@@ -50,28 +55,29 @@ def is_blocked(ledger: Ledger, member: Member) -> bool:
     return lacks_minimum and stops(ledger, member, member.needs) is None
 
 
-def _in_turn(ledger: Ledger, blocked: Sequence[Member]) -> list[Member]:
+def _first_in_turn(ledger: Ledger, blocked: Sequence[Member], most: int) -> list[Member]:
     """The better right first, then the oldest; within a queue the higher rank, then the oldest.
 
     Who is first there stands for all behind it: what is given to the lower would be taken again for
     the higher, and small claims, that fit in what is left of a share, would keep a gang out.
     """
-    best: dict[int, dict[int, tuple[Standing, float]]] = {}
+    best: dict[int, dict[int, _Claim]] = {}
     for member in blocked:
-        ranks, mine = best.setdefault(member.leaf, {}), _claims_to(ledger, member)
-        ranks[member.view.priority] = min(ranks.get(member.view.priority, mine), mine)
+        ranks, priority = best.setdefault(member.leaf, {}), member.view.priority
+        mine = standing_of(ledger, member, member.needs), member.view.since_s
+        if priority not in ranks or mine < ranks[priority]:
+            ranks[priority] = mine
+    for ranks in best.values():
+        first = None
+        for priority in sorted(ranks):
+            first = ranks[priority] if first is None else min(first, ranks[priority])
+            ranks[priority] = first
 
-    def turn(member: Member) -> tuple[tuple[Standing, float], int, float, str]:
+    def turn(member: Member) -> tuple[_Claim, int, float, str]:
         view = member.view
-        lower = [b for rank, b in best[member.leaf].items() if rank <= view.priority]
-        place_in_turn = min([_claims_to(ledger, member), *lower])
-        return place_in_turn, -view.priority, view.since_s, view.id
+        return best[member.leaf][view.priority], -view.priority, view.since_s, view.id
 
-    return sorted(blocked, key=turn)
-
-
-def _claims_to(ledger: Ledger, member: Member) -> tuple[Standing, float]:
-    return standing_of(ledger, member, member.needs), member.view.since_s
+    return nsmallest(most, blocked, key=turn)
 
 
 def _gap(kept: Kept, outlook: Outlook, member: Member) -> Gap | None:

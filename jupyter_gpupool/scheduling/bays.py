@@ -44,7 +44,8 @@ class Bay:
     Attributes:
         host: Its number.
         kind: The number of its kind.
-        whole: Bits of devices that may be leased and that nobody holds.
+        leasable: Bits of devices that nothing outside the books keeps from being leased.
+        whole: Those of them that nobody holds.
         doubled: Bits of devices that another host names too: this one may not have them.
         held: Bits of devices that somebody holds wholly.
         shared: Bits of devices that are held in part.
@@ -56,6 +57,7 @@ class Bay:
     host: int
     devices: tuple[DeviceView, ...]
     kind: int
+    leasable: int
     whole: int
     doubled: int = 0
     held: int = 0
@@ -70,6 +72,7 @@ class Bay:
             self.host,
             self.devices,
             self.kind,
+            self.leasable,
             self.whole,
             self.doubled,
             self.held,

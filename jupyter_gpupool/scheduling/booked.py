@@ -43,4 +43,4 @@ def _closes_s(ledger: Ledger, reservation: Reservation) -> float:
 
 def _as_member(keeping: Keeping) -> Member:
     view = ClaimView(id=ClaimId(""), owner=UserName(""), queue="", worker=keeping.worker)
-    return Member(view, -1, (), (), "", [keeping.spot])
+    return Member(view, -1, (), (), (), "", -1, [keeping.spot])

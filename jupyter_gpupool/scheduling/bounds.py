@@ -20,6 +20,8 @@ class Hindrance(NamedTuple):
 
 def stops(ledger: Ledger, member: Member, count: int) -> Hindrance | None:
     """What limits or guarantees have against so many more workers of a claim."""
+    if not ledger.may_be_stopped(member):
+        return None
     queue = ledger.over_limit(member, count)
     if queue is not None:
         return Hindrance(member, Constraint.LIMIT, queue)

@@ -96,7 +96,7 @@ class Inventory:
         self.layout = layout
         for bay, devices in zip(self.bays_of(number), by_kind(host.devices), strict=True):
             self.bays[bay].kind = layout.kind_number(bay)
-            self.bays[bay].devices = devices
+            self.bays[bay].devices, self.bays[bay].leasable = devices, leasable(devices)
             self._free(bay, (1 << len(devices)) - 1)
         self._touch(number)
         return True
@@ -166,14 +166,12 @@ class Inventory:
                 return False
             bay.held |= spot.devices
             self._set_whole(spot.bay, bay.whole & ~spot.devices)
-        self.cpu[bay.host] -= shape.cpu
-        self.memory[bay.host] -= shape.memory_bytes
-        self._touch(bay.host)
+        self._spend(bay.host, shape.cpu, shape.memory_bytes)
         return True
 
     def is_open(self, spot: Spot) -> bool:
         """Whether nothing outside the books keeps the devices of a spot from being leased."""
-        return not spot.devices & ~leasable(self.bays[spot.bay].devices)
+        return not spot.devices & ~self.bays[spot.bay].leasable
 
     def give(self, shape: WorkerShape, spot: Spot) -> None:
         """Free what a worker held."""
@@ -183,9 +181,14 @@ class Inventory:
         elif spot.devices:
             bay.held &= ~spot.devices
             self._free(spot.bay, spot.devices)
-        self.cpu[bay.host] += shape.cpu
-        self.memory[bay.host] += shape.memory_bytes
-        self._touch(bay.host)
+        self._spend(bay.host, -shape.cpu, -shape.memory_bytes)
+
+    def _spend(self, host: int, cpu: int, memory_bytes: int) -> None:
+        if cpu or memory_bytes:
+            self.cpu[host] -= cpu
+            self.memory[host] -= memory_bytes
+        if self._scores is not None:
+            self._scores.touch(host)
 
     def _hold_part(self, spot: Spot, sharer: str) -> bool:
         bay, position = self.bays[spot.bay], lowest(spot.devices)
@@ -227,7 +230,7 @@ class Inventory:
         """Let these devices be free as far as nobody holds them and they may be leased."""
         bay = self.bays[number]
         unheld = devices & ~bay.held & ~bay.shared & ~bay.doubled
-        self._set_whole(number, bay.whole & ~devices | unheld & leasable(bay.devices))
+        self._set_whole(number, bay.whole & ~devices | unheld & bay.leasable)
 
     def _set_whole(self, number: int, whole: int) -> None:
         bay = self.bays[number]
@@ -245,12 +248,15 @@ class Inventory:
 
     def spot(self, worker: HeldWorker, shape: WorkerShape) -> Spot | None:
         """Where a held worker is; None if its host or a device of it is no longer there."""
-        host = self.host_number(worker.host_id)
+        host, where = self.host_number(worker.host_id), self.layout.where
         if host is None:
             return None
         if not worker.devices:
             return Spot(self.bays_of(host)[0], 0)
-        found = [self.layout.where.get(uuid) for uuid in worker.devices]
+        if len(worker.devices) == 1:
+            place = where.get(worker.devices[0])
+            return None if place is None else Spot(place[0], 1 << place[1], shape.share)
+        found = [where.get(uuid) for uuid in worker.devices]
         places = [place for place in found if place is not None]
         if len(places) < len(found) or len({bay for bay, _ in places}) > 1:
             return None

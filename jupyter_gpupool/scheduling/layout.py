@@ -117,8 +117,8 @@ def _bays(
             place = (bay, position)
             if where.setdefault(device.uuid, place) is not place:
                 doubled |= 1 << position
-        whole = leasable(devices) & ~doubled
-        yield Bay(number, devices, list(kinds).index(kind), whole, doubled)
+        free = leasable(devices)
+        yield Bay(number, devices, list(kinds).index(kind), free, free & ~doubled, doubled)
 
 
 def _racks(hosts: Iterable[HostShape], bays_of: Iterable[tuple[int, ...]]) -> dict[str, int]:

@@ -6,14 +6,14 @@ Queues are numbers here, for a pass asks for them a hundred thousand times.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from jupyter_gpupool.pool.rules import Rules, Sharing
 
 from .amounts import BASE_KINDS, NO_LIMIT, Amount, Kinds
 from .inventory import Inventory, Spot
+from .members import Member, Turn, amount_of
+from .numbering import numbered
 from .pool_view import ClaimView, PoolView
 from .shape import HeldWorker, WorkerShape
 
@@ -22,55 +22,18 @@ if TYPE_CHECKING:
 
     from .queues import QueueTree
 
-
-class Turn(Enum):
-    """What has happened to a claim in this pass: who was served or moved gives nothing in it."""
-
-    NONE = auto()
-    SERVED = auto()
-    GAVE = auto()
-    MOVED = auto()
+__all__ = ["Ledger", "Member", "Turn", "amount_of"]
 
 
-@dataclass(slots=True, eq=False)
-class Member:
-    """A claim in the books: what it is, and where its workers are now.
+class _Shape:
+    """What one worker of a shape counts for, and the numbers of those alike, by sharer."""
 
-    Attributes:
-        leaf: The number of its queue.
-        path: The numbers of its queue and of those above it.
-        each: What one of its workers counts for.
-        sharer: With whom it may share a device.
-        spots: Where its workers are, in the order of their grants.
-        promised: Where workers go as soon as devices there are freed.
-        has: Workers it holds or is promised.
-        needs: Workers that it lacks of its minimum, else 1 if it would take another.
-    """
+    __slots__ = ("alike", "counts", "each")
 
-    view: ClaimView
-    leaf: int
-    path: tuple[int, ...]
-    each: Amount
-    sharer: str
-    spots: list[Spot] = field(default_factory=list)
-    promised: list[Spot] = field(default_factory=list)
-    turn: Turn = Turn.NONE
-    has: int = 0
-    needs: int = 0
-
-    def __post_init__(self) -> None:
-        self.recount()
-
-    def recount(self) -> None:
-        """Count anew after a change: a pass asks some hundred thousand times what it needs."""
-        has = self.has = len(self.spots) + len(self.promised)
-        lacking = self.view.minimum - has
-        self.needs = lacking if lacking > 0 else int(has < self.view.maximum)
-
-    @property
-    def surplus(self) -> int:
-        """Workers beyond its minimum."""
-        return max(0, len(self.spots) - self.view.minimum)
+    def __init__(self, each: Amount) -> None:
+        self.each = each
+        self.counts = tuple((kind, amount) for kind, amount in enumerate(each) if amount)
+        self.alike: dict[str, int] = {}
 
 
 class Ledger:
@@ -83,6 +46,7 @@ class Ledger:
         allowed: What it may hold before others may take it back: its share, or its guarantee.
         full: The same, or all there is where it is not limited: what counts as full.
         ranks: By queue, what orders it before anything it holds, and after: see `queue_order`.
+        team: The nearest queue of each one's path that is no user's own leaf.
         protects: Whether any queue protects young claims at all.
         total: All there is to share out.
         counted: The kinds of which there is anything.
@@ -92,26 +56,20 @@ class Ledger:
     def __init__(self, view: PoolView) -> None:
         self.rules: Rules = view.rules
         self.now_s = view.now_s
-        self.tree: QueueTree = view.tree
         self.bookings = view.bookings
+        self.tree: QueueTree = view.tree
         self.kinds: Kinds = view.tree.kinds
-        self.names = view.tree.top_down
-        self.number = {name: number for number, name in enumerate(self.names)}
-        queues = [view.tree.queues[name] for name in self.names]
-        self.parent = [-1 if q.parent is None else self.number[q.parent] for q in queues]
+        found = numbered(view.tree)
+        self.names, self.number, self.queues = found.names, found.number, found.queues
+        self.parent, self.children, self.team = found.parent, found.children, found.team
+        self._paths, self._limited = found.paths, found.limited
+        queues = self.queues
         self.guarantee: list[Amount] = [queue.guarantee for queue in queues]
         self.limit: list[Amount] = [queue.limit for queue in queues]
         self.is_user = [queue.user is not None for queue in queues]
-        self.queues = queues
         self.protects = any(
             queue.own_min_runtime_s or queue.reclaim_min_runtime_s for queue in queues
         )
-        self.children: dict[int, list[int]] = {number: [] for number in range(-1, len(queues))}
-        for number, parent in enumerate(self.parent):
-            self.children[parent].append(number)
-        self._paths = {name: tuple(self._path(number)) for name, number in self.number.items()}
-        limited = {at for at, limit in enumerate(self.limit) if min(limit) < NO_LIMIT}
-        self._limited = [tuple(q for q in path if q in limited) for path in self._paths.values()]
         self.held = [[0] * len(self.kinds) for _ in queues]
         self.firm = [[0] * len(self.kinds) for _ in queues]
         self.share: list[Amount] = [(0,) * len(self.kinds) for _ in queues]
@@ -124,27 +82,32 @@ class Ledger:
         self.measure()
         self.members: dict[ClaimId, Member] = {}
         self.expected: Counter[WorkerShape] = Counter()
+        self._shapes: dict[WorkerShape, _Shape] = {}
+        self._kinds_of_claims = 0
         # What was granted to whom, or taken and from which places among its spots.
         self._done: list[tuple[Member, tuple[Spot, ...], list[int] | None]] = []
         for claim in sorted(view.claims, key=lambda claim: claim.id):
             self.add(claim)
         for member in self.members.values():
-            self._promise(member)
-
-    def _path(self, number: int) -> Iterable[int]:
-        while number >= 0:
-            yield number
-            number = self.parent[number]
+            if member.view.promised:
+                self._promise(member)
 
     def add(self, claim: ClaimView) -> Member:
         """Enter a claim with what it holds."""
-        path = self._paths[claim.queue]
-        member = Member(
-            claim, path[0], path, amount_of(claim.worker, self.kinds), self._sharer(claim)
-        )
+        path, shape = self._paths[self.number[claim.queue]], claim.worker
+        known = self._shapes.get(shape)
+        if known is None:
+            known = self._shapes[shape] = _Shape(amount_of(shape, self.kinds))
+        sharer = self._sharer(claim)
+        alike = known.alike.get(sharer if shape.share else "")
+        if alike is None:
+            alike = known.alike[sharer if shape.share else ""] = self._kinds_of_claims
+            self._kinds_of_claims += 1
+        member = Member(claim, path[0], path, known.each, known.counts, sharer, alike)
         self.members[claim.id] = member
-        self.expected[claim.worker] += max(1, claim.minimum)
-        self._enter(member, claim.held, member.spots)
+        self.expected[shape] += max(1, claim.minimum)
+        if claim.held:
+            self._enter(member, claim.held, member.spots)
         return member
 
     def _promise(self, member: Member) -> None:
@@ -189,7 +152,7 @@ class Ledger:
 
     def path_of(self, queue: int) -> tuple[int, ...]:
         """The numbers of a queue and of those above it."""
-        return self._paths[self.names[queue]]
+        return self._paths[queue]
 
     # Changes and their way back
 
@@ -271,12 +234,13 @@ class Ledger:
             self._count(member, -len(spots) if places is None else len(spots))
 
     def _count(self, member: Member, workers: int) -> None:
-        books = (self.held, self.firm) if member.view.firm else (self.held,)
-        more = [(kind, workers * amount) for kind, amount in enumerate(member.each) if amount]
-        for book in books:
+        for kind, amount in member.counts:
+            more, held = workers * amount, self.held
             for queue in member.path:
-                for kind, amount in more:
-                    book[queue][kind] += amount
+                held[queue][kind] += more
+            if member.view.firm:
+                for queue in member.path:
+                    self.firm[queue][kind] += more
 
     # Questions
 
@@ -292,8 +256,8 @@ class Ledger:
         """The number of the queue whose limit so many more workers would exceed, if any."""
         for queue in self._limited[member.leaf]:
             held, limit = self.held[queue], self.limit[queue]
-            for kind, amount in enumerate(member.each):
-                if amount and held[kind] + count * amount > limit[kind]:
+            for kind, amount in member.counts:
+                if held[kind] + count * amount > limit[kind]:
                     return queue
         return None
 
@@ -308,8 +272,8 @@ class Ledger:
             if self.is_user[queue]:
                 continue
             firm, guarantee = self.firm[queue], self.guarantee[queue]
-            for kind, amount in enumerate(member.each):
-                if amount and firm[kind] + count * amount > guarantee[kind]:
+            for kind, amount in member.counts:
+                if firm[kind] + count * amount > guarantee[kind]:
                     return queue
         return None
 
@@ -349,21 +313,13 @@ class Ledger:
         wanted = [0] * len(self.kinds)
         for member in members:
             count = max(member.has, member.view.maximum)
-            for kind, amount in enumerate(member.each):
+            for kind, amount in member.counts:
                 wanted[kind] += amount * count
         return tuple(wanted)
 
     def named(self, spots: Sequence[Spot]) -> tuple[HeldWorker, ...]:
         """Spots as hosts and devices."""
         return tuple(map(self.inventory.named, spots))
-
-
-def amount_of(worker: WorkerShape, kinds: Kinds) -> Amount:
-    """What one worker counts for; a kind of one model counts if the claim names that model."""
-    base = (worker.thousandths, worker.cpu, worker.memory_bytes)
-    models = (kind.partition(":")[2] for kind in kinds[len(BASE_KINDS) :])
-    named = (worker.thousandths if m and m in worker.model else 0 for m in models)
-    return (*base[: len(kinds)], *named)
 
 
 def capacity_of(inventory: Inventory, kinds: Kinds) -> Amount:

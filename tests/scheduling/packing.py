@@ -72,7 +72,7 @@ def spots_for(
         maximum=count,
         near=frozenset(map(HostId, near)),
     )
-    member = Member(view, 0, (0,), (0,), sharer, list(at))
+    member = Member(view, 0, (0,), (0,), (), sharer, 0, list(at))
     # Of the books of a pass, placement looks at what is free alone.
     ledger = cast("Ledger", SimpleNamespace(inventory=inventory))
     return place(ledger, member, count, count)
