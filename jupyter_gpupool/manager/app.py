@@ -266,6 +266,7 @@ class ManagerApp(Application):
             start_within_s=self.start_within_s,
             most_claims_a_user=self.most_claims_a_user,
             policy_source="" if self.embedded else read_policy_file(self.policy_file),
+            policy_file="" if self.embedded else self.policy_file,
         )
 
     def _tls(self) -> Tls | None:

@@ -1,6 +1,7 @@
 """The file in which an admin keeps the policy, as text.
 
-Called by `app.py` before anything is opened; what is in it is judged when it is applied.
+Called by `app.py` before anything is opened; what is in it is judged when it is applied. The
+API asks what the next start would make of it.
 """
 
 from pathlib import Path
@@ -24,3 +25,22 @@ def read_policy_file(path: str) -> str:
     if not text.strip():
         raise BadRequest(f"The policy file {path} is empty.")
     return text
+
+
+def at_next_start(path: str, source: str) -> str:
+    """What an admin should know of the file when this document is in force; "" if nothing.
+
+    Args:
+        path: The file that the manager was started with; "" is none.
+        source: The document in force.
+    """
+    try:
+        text = read_policy_file(path)
+    except BadRequest as error:
+        return f"{error.message.rstrip('.')}, so the manager could not be started again with it."
+    if not path or text == source:
+        return ""
+    return (
+        f"The manager's policy file {path} says something else; at its next start the manager"
+        " applies that file."
+    )

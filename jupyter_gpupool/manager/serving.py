@@ -133,7 +133,7 @@ async def _running_parts(
     service = Service(store, serving.settings, clock)
     try:
         await service.start()
-        await _apply_policy(service, serving.settings.policy_source)
+        await _apply_policy(service)
         timer = Timer(service)
         timer.start()
         authenticator = TokenAuthenticator(service.books, clock)
@@ -152,9 +152,13 @@ async def _running_parts(
         store.close()
 
 
-async def _apply_policy(service: Service, source: str) -> None:
-    if source:
-        command = ApplyPolicy(source=source, by=UserName("manager"))
+async def _apply_policy(service: Service) -> None:
+    settings = service.settings
+    if settings.policy_source:
+        comment = f"At its start, from {settings.policy_file}." if settings.policy_file else ""
+        command = ApplyPolicy(
+            source=settings.policy_source, by=UserName("manager"), comment=comment
+        )
         await service.execute(partial(apply_policy, command=command))
 
 

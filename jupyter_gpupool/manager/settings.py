@@ -16,6 +16,7 @@ class Settings:
             claim is scaled down; then the youngest goes.
         longest_keep_alive: For how long at a time a user may have a claim not taken as idle.
         policy_source: The policy document to apply at the start; "" keeps the one applied last.
+        policy_file: The file it was read from, and will be again at the next start; "" is none.
         retire_within_s: How long workers may take to hand over their results; then they go.
     """
 
@@ -30,3 +31,4 @@ class Settings:
     longest_keep_alive: timedelta = timedelta(hours=2)
     retire_within_s: float = 600.0
     policy_source: str = ""
+    policy_file: str = ""

@@ -16,6 +16,7 @@ _WORD: Final = re.compile(
     re.DOTALL,
 )
 _SYNTAX_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+_SYNTAX_END: Final = "(at end of document)"
 _OPENS, _CLOSES, _BETWEEN = frozenset("[{"), frozenset("]}"), frozenset("[].")
 _Path = tuple[str, ...]
 
@@ -42,7 +43,7 @@ def line_of(source: str, key: str) -> int | None:
     Returns:
         None if neither the key nor any above it stands there.
     """
-    lines = _lines(source)
+    lines = _lines(source) if key else {}
     while key:
         if key in lines:
             return lines[key]
@@ -55,6 +56,8 @@ def line_of_refusal(source: str, refusal: BadRequest) -> int | None:
     said = _SYNTAX_LINE.search(refusal.message)
     if said is not None:
         return int(said[1])
+    if _SYNTAX_END in refusal.message:
+        return len(source.splitlines()) or 1
     return line_of(source, refusal.field)
 
 

@@ -5,6 +5,7 @@ import tomllib
 import pytest
 
 from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.protocol.policy import refusals_of
 from jupyter_gpupool.protocol.policy_lines import line_of, line_of_refusal
 
 _DOCUMENT = '''\
@@ -123,6 +124,22 @@ def test_text_that_is_no_toml_has_the_line_of_the_parser():
     refusal = BadRequest(f"The policy is no TOML: {caught.value}.")
     assert line_of_refusal("", refusal) == 2
     assert line_of_refusal(_DOCUMENT, BadRequest("No.", field="queues.research.weight")) == 13
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("[queues.a]\n[queues.b", 2),
+        ("a", 1),
+        ("[queues.a]\nweight =", 2),
+        (f"[queues.a]\npriority = {'9' * 5000}", None),
+        (f"a = {'[' * 5000}", None),
+    ],
+)
+def test_text_that_ends_too_soon_has_its_last_line(source, line):
+    """And what the parser says without a place has none."""
+    [refusal] = refusals_of(source)
+    assert line_of_refusal(source, refusal) == line
 
 
 def test_long_list_takes_no_time():

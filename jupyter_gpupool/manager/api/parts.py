@@ -146,6 +146,11 @@ async def _once(request: Request, caller: Caller) -> OnceKey | None:
     return OnceKey(user=caller.user, key=key, body=hashlib.sha256(asked).hexdigest())
 
 
+async def _admin_asked(request: Request) -> Asked:
+    parts, caller = get_parts(request), await _admin(request)
+    return Asked(caller=caller, parts=parts, once=await _once(request, caller))
+
+
 TheService = Annotated[Service, Depends(_service)]
 TheParts = Annotated[Parts, Depends(_parts)]
 AnyCaller = Annotated[Caller, Depends(authenticated)]
@@ -160,3 +165,5 @@ AgentCaller = Annotated[Caller, Depends(_agent)]
 """An agent, and nobody else."""
 UserAsks = Annotated[Asked, Depends(_asked)]
 """A user or an admin who wants something changed: the caller, their idempotency key, the parts."""
+AdminAsks = Annotated[Asked, Depends(_admin_asked)]
+"""The same of an admin, and of nobody else."""

@@ -15,6 +15,7 @@ _WINDOW = {
     "begins": "2100-01-05T10:00:00+01:00",
     "ends": "2100-01-05T12:00:00+01:00",
 }
+_POLICY = {"source": '[queues.a]\nusers = ["*"]\n'}
 _ROUTES = {
     ("POST", "/api/v1/claims"): (201, 403, 401),
     ("GET", "/api/v1/claims"): (200, 403, 401),
@@ -34,6 +35,13 @@ _ROUTES = {
     ("GET", "/api/v1/reservations"): (200, 403, 401),
     ("DELETE", "/api/v1/reservations/{reservation_id}"): (403, 403, 401),
     ("GET", "/api/v1/demand"): (403, 403, 401),
+    ("GET", "/api/v1/policy"): (200, 403, 401),
+    ("GET", "/api/v1/policy/revisions"): (403, 403, 401),
+    ("GET", "/api/v1/policy/revisions/{revision}"): (403, 403, 401),
+    ("GET", "/api/v1/policy/diff"): (403, 403, 401),
+    ("POST", "/api/v1/policy/check"): (403, 403, 401),
+    ("POST", "/api/v1/policy/apply"): (403, 403, 401),
+    ("POST", "/api/v1/policy/rollback"): (403, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
     ("GET", "/api/v1/hosts"): (200, 403, 401),
     ("GET", "/api/v1/devices"): (200, 403, 401),
@@ -55,6 +63,9 @@ _BODIES = {
     "/api/v1/kernels/activity": {"kernels": [{"kernel": "k", "state": "dead"}]},
     "/api/v1/tokens": {},
     "/api/v1/reservations": _WINDOW,
+    "/api/v1/policy/check": _POLICY,
+    "/api/v1/policy/apply": _POLICY,
+    "/api/v1/policy/rollback": {"revision": 0},
 }
 
 
@@ -142,7 +153,9 @@ async def _filled_in(site, path: str) -> str:
         token = (await ann.get("/api/v1/tokens")).json()[0]["id"]
         await ann.put(f"/api/v1/claims/{claim}/kernels/k", json=_KERNEL)
     booked = await _booked(site) if "reservation_id" in path else ""
-    return path.format(claim_id=claim, token_id=token, kernel="k", reservation_id=booked)
+    return path.format(
+        claim_id=claim, token_id=token, kernel="k", reservation_id=booked, revision=0
+    )
 
 
 async def _booked(site) -> str:

@@ -1,0 +1,140 @@
+"""What another policy means for claims that are there already, in sentences for its admin: pure.
+
+Applying one ends no claim. Called when one is applied or only checked; what stays as it is is not
+told.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+
+from jupyter_gpupool.pool.claim import OVER, Claim
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.pool.policy import Policy
+from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.scheduling.amounts import NO_LIMIT
+
+from .in_force import PolicyInForce
+from .standing import View
+
+_MOST_NAMED = 5
+
+
+def effects_of(view: View, before: PolicyInForce, after: PolicyInForce) -> tuple[str, ...]:
+    """What changes for claims and reservations if one policy follows the other."""
+    claims = [r.claim for r in view.claims.values() if r.claim.phase not in OVER]
+    return (
+        *_gone_queues(before, after, claims),
+        *_strangers(before, after, claims),
+        *_over_limit(view, before, after),
+        *_gone_classes(before.policy, after.policy, claims),
+        *_void_reservations(view, before, after),
+        *_begins_to_reclaim(view, before, after),
+    )
+
+
+def _gone_queues(
+    before: PolicyInForce, after: PolicyInForce, claims: Iterable[Claim]
+) -> Iterator[str]:
+    gone: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        queue = claim.request.queue
+        if queue in before.tree.queues and queue not in after.tree.queues:
+            gone[queue].append(claim)
+    for queue, left in sorted(gone.items()):
+        homes = {None if (home := after.queue_of(claim)) is None else home.name for claim in left}
+        yield f"Queue {queue} is gone and {_has_open(left)}; {_stay(left)} {_where(homes)}."
+
+
+def _where(homes: Collection[str | None]) -> str:
+    named = _names(home for home in homes if home is not None)
+    within = f"as of {named} from now on" if named else ""
+    if None not in homes:
+        return within
+    lost = "without a share where their owners belong to no queue, behind everybody else"
+    return f"{within}, or {lost}" if within else lost
+
+
+def _strangers(
+    before: PolicyInForce, after: PolicyInForce, claims: Iterable[Claim]
+) -> Iterator[str]:
+    """Claims in a queue that is still there, but no longer their owners'."""
+    found: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        queue, owner = claim.request.queue, claim.owner
+        is_shut = queue in after.tree.queues and queue not in after.policy.queues_of(owner)
+        if is_shut and queue in before.policy.queues_of(owner):
+            found[queue].append(claim)
+    for queue, theirs in sorted(found.items()):
+        who = _names(claim.owner for claim in theirs)
+        yield (
+            f"Queue {queue} {_has_open(theirs)} of users who may not claim there any more"
+            f" ({who}); {_stay(theirs)}, new ones are refused."
+        )
+
+
+def _over_limit(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:
+    """Queues that hold more devices than they will be allowed, and were allowed before."""
+    held = held_by_queue(view, after)
+    for name, queue in after.tree.queues.items():
+        limit, known = queue.limit[0], before.tree.queues.get(name)
+        if held[name] > limit and limit < (NO_LIMIT if known is None else known.limit[0]):
+            yield (
+                f"Queue {name} holds {_devices(held[name])}, above its limit of {_devices(limit)};"
+                " nothing is taken for that alone, and it gets no more until it holds less."
+            )
+
+
+def held_by_queue(view: View, policy: PolicyInForce) -> Counter[str]:
+    """Thousandths of devices that each queue and those below it hold, by the queues of a policy."""
+    held: Counter[str] = Counter()
+    for lease in view.leases.values():
+        record = view.claims.get(lease.claim_id)
+        queue = None if record is None else policy.queue_of(record.claim)
+        for name in () if queue is None else policy.tree.path(queue.name):
+            held[name] += lease.thousandths
+    return held
+
+
+def _gone_classes(before: Policy, after: Policy, claims: Iterable[Claim]) -> Iterator[str]:
+    gone = {each.name for each in before.priorities} - {each.name for each in after.priorities}
+    having = Counter(c.request.priority for c in claims if c.request.priority in gone)
+    for name, count in sorted(having.items()):
+        have = "has" if count == 1 else "have"
+        yield (
+            f"{plural(count, 'open claim')} {have} the priority {name}, which is gone, and will"
+            " rank last from now on."
+        )
+
+
+def _void_reservations(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:
+    for made in sorted(view.reservations.values(), key=lambda made: (made.begins, made.id)):
+        if made.queue in before.tree.queues and made.queue not in after.tree.queues:
+            yield (
+                f"Reservation {made.id} of {plural(made.devices, 'device')} is for queue"
+                f" {made.queue}, which is gone: nothing is kept for it."
+            )
+
+
+def _begins_to_reclaim(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:
+    if after.policy.reclaims and not before.policy.reclaims and any(view.leases.values()):
+        yield (
+            "What queues hold beyond their share can be taken back from now on, after a notice of"
+            f" {after.policy.grace_s:g} s."
+        )
+
+
+def _has_open(claims: Collection[Claim]) -> str:
+    return f"has {plural(len(claims), 'open claim')}"
+
+
+def _stay(claims: Collection[Claim]) -> str:
+    return "it stays" if len(claims) == 1 else "they stay"
+
+
+def _names(names: Iterable[str]) -> str:
+    every = sorted(set(names))
+    return ", ".join([*every[:_MOST_NAMED], *(["…"] if len(every) > _MOST_NAMED else [])])
+
+
+def _devices(thousandths: int) -> str:
+    return f"{thousandths / WHOLE_DEVICE:g} GPUs"

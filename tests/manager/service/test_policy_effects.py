@@ -1,0 +1,132 @@
+"""What another policy means for claims that are there: told before, and true afterwards."""
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from jupyter_gpupool.manager.service.policy_changes import ChangePolicy, change_policy
+from jupyter_gpupool.manager.service.policy_check import check_policy
+from jupyter_gpupool.manager.service.reserving import ReserveDevices, reserve
+from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.errors import NotAllowed, PoolError
+from jupyter_gpupool.pool.ids import UserName
+from jupyter_gpupool.protocol.api import Role
+
+KEEP = "[scheduling]\nreclaim = false\n"
+BEFORE = f"""
+[queues.vision]
+users = ["ann", "bob"]
+[queues.others]
+users = ["*"]
+[priorities.exam]
+rank = 300
+{KEEP}"""
+NO_VISION = f'[queues.others]\nusers = ["*"]\n[priorities.exam]\nrank = 300\n{KEEP}'
+
+
+@pytest.fixture
+async def teams(pool):
+    """A pool of four devices with two queues."""
+    await pool.joined("a", 4)
+    await change(pool, BEFORE)
+    return pool
+
+
+async def change(pool, source: str) -> tuple[str, ...]:
+    """Apply a policy, and what that means; a check before has said the same."""
+    checked = check_policy(pool.service.books, source)
+    command = ChangePolicy(source=source, by=UserName("root"))
+    applied = await pool.service.execute(partial(change_policy, command=command))
+    assert (applied.is_new, checked.refusals, checked.effects) == (True, (), applied.effects)
+    return applied.effects
+
+
+async def test_claims_of_a_gone_queue_stay_and_stand_elsewhere(teams):
+    """Where their owners' claims go now; who waits is served there."""
+    running, waiting = await teams.claim(4), await teams.claim(2, user="bob")
+    assert await change(teams, NO_VISION) == (
+        "Queue vision is gone and has 2 open claims; they stay as of others from now on.",
+    )
+    assert teams.now(running).phase is Phase.STARTING
+    [agent] = teams.agents.values()
+    await teams.come_up(agent)
+    await teams.release(running)
+    await teams.wind_down(agent)
+    assert teams.now(waiting).phase is Phase.STARTING
+    with pytest.raises(PoolError, match="vision"):
+        await teams.claim(queue="vision")
+
+
+async def test_claims_of_users_without_any_queue_come_after_all_others(teams):
+    """They keep what they hold; a younger claim of somebody with a queue is served first."""
+    running, waiting = await teams.claim(4), await teams.claim(4, user="bob")
+    nobody = f'[queues.others]\nusers = ["eve"]\n[priorities.exam]\nrank = 300\n{KEEP}'
+    [told] = await change(teams, nobody)
+    assert told == (
+        "Queue vision is gone and has 2 open claims; they stay without a share where their"
+        " owners belong to no queue, behind everybody else."
+    )
+    younger = await teams.claim(4, user="eve")
+    for serving, served in ((running, younger), (younger, waiting)):
+        assert teams.now(serving).phase is Phase.STARTING
+        [agent] = teams.agents.values()
+        await teams.come_up(agent)
+        await teams.release(serving)
+        await teams.wind_down(agent)
+        assert teams.now(served).phase is Phase.STARTING
+
+
+async def test_claims_of_users_who_may_claim_there_no_more_stay(teams):
+    """New ones are refused, and it is told once."""
+    first = await teams.claim(1, user="bob")
+    without = BEFORE.replace('"ann", "bob"', '"ann"')
+    [told] = await change(teams, without)
+    assert told == (
+        "Queue vision has 1 open claim of users who may not claim there any more (bob); it"
+        " stays, new ones are refused."
+    )
+    assert teams.now(first).phase is Phase.STARTING
+    with pytest.raises(NotAllowed):
+        await teams.claim(1, user="bob", queue="vision")
+    assert await change(teams, f"{without}# again") == ()
+
+
+async def test_limit_below_what_is_held_takes_nothing_by_itself(teams):
+    """It gives no more, and a limit that was exceeded before is no news."""
+    first = await teams.claim(3, user="bob")
+    limited = BEFORE.replace("[queues.vision]", "[queues.vision]\nlimit = { gpus = 2 }")
+    [told] = await change(teams, limited)
+    assert told == (
+        "Queue vision holds 3 GPUs, above its limit of 2 GPUs; nothing is taken for that alone,"
+        " and it gets no more until it holds less."
+    )
+    second = await teams.claim(1)
+    assert (teams.now(first).phase, teams.now(second).phase) == (Phase.STARTING, Phase.PENDING)
+    assert await change(teams, f"{limited}# again") == ()
+
+
+async def test_what_else_would_surprise_is_told(teams):
+    """A class that is gone, a reservation for a queue that is gone, and that taking back begins."""
+    await teams.claim(1, user="bob", priority="exam")
+    now = teams.time.wall
+    admin = teams.user("root", Role.ADMIN)
+    booking = ReserveDevices(
+        caller=admin,
+        queue="vision",
+        devices=1,
+        begins=now + timedelta(hours=1),
+        ends=now + timedelta(hours=2),
+    )
+    made = await teams.service.execute(partial(reserve, command=booking))
+    gone, ranks, void, reclaims = await change(teams, '[queues.others]\nusers = ["*"]\n')
+    assert gone.startswith("Queue vision is gone and has 1 open claim; it stays as of others")
+    assert ranks.startswith("1 open claim has the priority exam, which is gone, and will rank last")
+    assert void.startswith(f"Reservation {made} of 1 device is for queue vision, which is gone:")
+    assert reclaims.startswith("What queues hold beyond their share can be taken back from now on")
+
+
+async def test_claim_that_is_over_is_no_news(teams):
+    """Only open claims are told of."""
+    await teams.release(await teams.claim(1))
+    assert await change(teams, NO_VISION) == ()
