@@ -17,7 +17,7 @@ from .decisions import Constraint
 from .inventory import Inventory
 from .ledger import Ledger, Member
 from .shape import WorkerShape
-from .spots import place, spots_for
+from .spots import fits, place
 from .wish import Wish
 
 _STRANGER = "\0"
@@ -135,7 +135,7 @@ def _devices_might_do(inventory: Inventory, shape: WorkerShape, count: int) -> b
 
 
 def _lacks(inventory: Inventory, wish: Wish, count: int) -> bool:
-    return len(spots_for(inventory, wish, count)) < count
+    return not fits(inventory, wish, count)
 
 
 def _might_share(inventory: Inventory, shape: WorkerShape, sharer: str) -> bool:

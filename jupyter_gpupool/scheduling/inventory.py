@@ -264,9 +264,12 @@ class Inventory:
 
     def named(self, spot: Spot) -> HeldWorker:
         """The host and devices of a spot."""
-        bay = self.bays[spot.bay]
-        uuids = tuple(bay.devices[position].uuid for position in bits(spot.devices))
-        return HeldWorker(self.hosts[bay.host].id, uuids)
+        bay, which = self.bays[spot.bay], spot.devices
+        if which & (which - 1) or not which:
+            uuids = tuple([bay.devices[position].uuid for position in bits(which)])
+        else:
+            uuids = (bay.devices[which.bit_length() - 1].uuid,)
+        return HeldWorker(self.layout.hosts[bay.host].id, uuids)
 
     def free_thousandths(self) -> int:
         """Thousandths of devices that nobody holds, whole ones and parts."""

@@ -116,10 +116,30 @@ class Kept:
         seen = (member.alike, count)
         found = self._fitting.get(seen)
         if found is None:
-            shown = [r for r in self.reservations if r.is_hidden]
-            self._show(shown)
-            found = self._fitting[seen] = bool(place(self.ledger, member, count, count))
-            self._hide(shown)
+            found = self._fitting[seen] = self._opens_a_device(member) or self._fits(member, count)
+        return found
+
+    def _opens_a_device(self, member: Member) -> bool:
+        """Whether any device is there for a claim of one part, wholly free or kept."""
+        shape, inventory = member.view.worker, self.ledger.inventory
+        if not shape.share or shape.cpu or shape.memory_bytes or member.needs > 1:
+            return False
+        free, accepted = self._kept_bays(), inventory.accepting(shape)
+        return any(bays & accepted for bays in (free, *inventory.by_free[1:]))
+
+    def _kept_bays(self) -> int:
+        """Bits of the bays with a whole device that is kept for somebody."""
+        bays = 0
+        for reservation in self.reservations:
+            for _, spot in reservation.hidden:
+                bays |= (not spot.share and spot.devices > 0) << spot.bay
+        return bays
+
+    def _fits(self, member: Member, count: int) -> bool:
+        shown = [r for r in self.reservations if r.is_hidden]
+        self._show(shown)
+        found = bool(place(self.ledger, member, count, count))
+        self._hide(shown)
         return found
 
     # What is kept

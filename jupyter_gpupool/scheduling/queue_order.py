@@ -42,6 +42,7 @@ def key_of(
         ledger.allowed[queue],
         ledger.full[queue],
     )
+    priority, created, name = ledger.ranks[queue]
     over, beyond, without, filled_with, filled = True, False, False, 0.0, 0.0
     # Written out, for this runs ten thousand times a pass.
     for kind in ledger.counted:
@@ -53,11 +54,22 @@ def key_of(
             beyond = True
         if of == _NO_SHARE and wanted:
             without = True
-        filled_with = max(filled_with, wanted / of)
-        filled = max(filled, has / of)
-    priority, created, name = ledger.ranks[queue]
-    rank = (priority, -urgency, without, filled_with, filled, allowed)
-    return (over, beyond, *rank, created, name)
+        if wanted > filled_with * of:
+            filled_with = wanted / of
+        if has > filled * of:
+            filled = has / of
+    return (
+        over,
+        beyond,
+        priority,
+        -urgency,
+        without,
+        filled_with,
+        filled,
+        allowed,
+        created,
+        name,
+    )
 
 
 Rank: TypeAlias = tuple[bool, bool, int, int]

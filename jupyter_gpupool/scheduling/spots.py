@@ -7,7 +7,7 @@ fit (`best_fit.py`), all else by least fragmentation (`fragmentation.py`).
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from .best_fit import best_fit, spots_in
+from .best_fit import best_fit, has_room, spots_in
 from .bits import bits
 from .inventory import Inventory, Spot
 from .ledger import Ledger, Member
@@ -23,20 +23,34 @@ def place(ledger: Ledger, member: Member, least: int, most: int) -> tuple[Spot, 
 
     Changes nothing in the end.
     """
-    found = spots_for(ledger.inventory, wish_of(ledger.inventory, member), most)
-    return found if len(found) >= max(1, least) else ()
+    inventory, least = ledger.inventory, max(1, least)
+    wish = wish_of(inventory, member)
+    if is_plain(wish.shape) and not has_room(inventory, wish, least):
+        return ()
+    found = spots_for(inventory, wish, most)
+    return found if len(found) >= least else ()
+
+
+def fits(inventory: Inventory, wish: Wish, count: int) -> bool:
+    """Whether so many workers find room; changes nothing in the end."""
+    if is_plain(wish.shape):
+        return has_room(inventory, wish, count)
+    return len(spots_for(inventory, wish, count)) >= count
+
+
+def is_plain(shape: WorkerShape) -> bool:
+    """Whether nothing but whole devices counts for it, one host being as good as another."""
+    return bool(shape.devices) and not (shape.cpu or shape.memory_bytes or shape.spread)
 
 
 def spots_for(inventory: Inventory, wish: Wish, most: int) -> tuple[Spot, ...]:
     """Choose spots for up to so many workers; changes nothing in the end."""
     shape = wish.shape
+    if is_plain(shape):
+        return best_fit(inventory, wish, most)
     if shape.spread:
         return _gathered(inventory, wish, most, _apart)
-    if shape.share:
-        return _gathered(inventory, wish, most, _part)
-    if shape.cpu or shape.memory_bytes or not shape.devices:
-        return _gathered(inventory, wish, most, _bundle)
-    return best_fit(inventory, wish, most)
+    return _gathered(inventory, wish, most, _part if shape.share else _bundle)
 
 
 def _gathered(inventory: Inventory, wish: Wish, most: int, find: _Finder) -> tuple[Spot, ...]:
