@@ -1,20 +1,26 @@
 """When a gang that does not fit now will fit, and where: what is held, freed in order of its end.
 
 For `backfill`. Whole hosts are looked at, nothing is placed for good: devices found here are kept
-until the gang starts, and may be chosen better then.
+until the gang starts, and may be chosen better then. What ends at one moment is free together, so
+the names of claims decide nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jupyter_gpupool.pool.ids import ClaimId
+import numpy as np
+import numpy.typing as npt
 
 from .amounts import WHOLE_DEVICE
-from .bits import bits, first
+from .bits import bits
+from .endings import Endings, Numbers, Seconds
 from .inventory import Spot
 from .ledger import Ledger, Member
-from .remaining import will_have_ended_s
 from .shape import WorkerShape
+
+_ANY_NUMBER = 1 << 30
+"""So many workers that need no device fit anywhere, as far as devices go."""
 
 
 class Gap(NamedTuple):
@@ -31,37 +37,46 @@ class Keeping(NamedTuple):
     spot: Spot
 
 
-class Outlook:
-    """What becomes free when, less what earlier reservations count on."""
+@dataclass(slots=True)
+class _Bundles:
+    """Cores and memory by host: what is free now, and what of the rest comes back when.
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._ends = sorted(self._endings())
-        self._promised: dict[int, int] = {}
+    Attributes:
+        host: Of each bundle that somebody holds.
+        ends: When it comes back.
+    """
+
+    host: Numbers
+    ends: Seconds
+    cpu: Numbers
+    memory: Numbers
+
+
+class Outlook:
+    """What becomes free when, less what earlier reservations count on.
+
+    Args:
+        ledger: The books.
+        endings: Who holds what in them, where that is kept between passes.
+    """
+
+    def __init__(self, ledger: Ledger, endings: Endings | None = None) -> None:
+        self._ledger, self._endings = ledger, endings or Endings(ledger)
+        self._of_claims = self._endings.of_claims(ledger.now_s)
+        self._of_devices = self._endings.of_devices(self._of_claims)
         self._cpu: dict[int, int] = {}
         self._memory: dict[int, int] = {}
-
-    def _endings(self) -> Iterator[tuple[float, ClaimId]]:
-        now_s = self._ledger.now_s
-        for claim_id, member in self._ledger.members.items():
-            if member.spots or member.promised:
-                lent_s = member.view.lent_until_s
-                ends_s = will_have_ended_s(member.view, now_s)
-                # Whoever was lent a gap has to leave it in time.
-                yield (ends_s if lent_s is None else min(ends_s, max(now_s, lent_s))), claim_id
+        self._accepted: dict[WorkerShape, tuple[Numbers, Numbers]] = {}
+        self._held: _Bundles | None = None
 
     def gap_for(self, member: Member, count: int) -> Gap | None:
         """The earliest gap for so many workers of a claim; None if even the empty pool has none."""
-        future = _Future(self._ledger, member.view.worker, self._promised, self._cpu, self._memory)
-        if spots := future.choose(count):
-            return Gap(self._ledger.now_s, spots)
-        for ends_s, claim_id in self._ends:
-            other = self._ledger.members[claim_id]
-            for spot in (*other.spots, *other.promised):
-                future.free(other.view.worker, spot)
-            if spots := future.choose(count):
-                return Gap(ends_s, spots)
-        return None
+        future = _Future(self, member.view.worker)
+        ends_s = future.first_moment(count)
+        if ends_s is None:
+            return None
+        # What is free now is free since ever.
+        return Gap(max(ends_s, self._ledger.now_s), tuple(future.choose(count, ends_s)))
 
     def keep(self, member: Member, gap: Gap) -> tuple[Keeping, ...]:
         """Let later reservations do without a gap; returns what has to be kept of it now."""
@@ -71,7 +86,8 @@ class Outlook:
             devices = 0
             for spot in gap.spots:
                 devices |= spot.devices if spot.bay == number else 0
-            self._promised[number] = self._promised.get(number, 0) | devices
+            for position in bits(devices):
+                self._of_devices[self._endings.first[number] + position] = np.inf
             now = inventory.bays[number].whole & devices
             if now:
                 kept.append(Keeping(WorkerShape(devices=now.bit_count()), Spot(number, now)))
@@ -86,124 +102,155 @@ class Outlook:
         if not (worker.cpu or worker.memory_bytes):
             return
         inventory = self._ledger.inventory
-        future = _Future(self._ledger, worker, {}, self._cpu, self._memory)
-        for ends_s, claim_id in self._ends:
-            if ends_s <= gap.start_s:
-                other = self._ledger.members[claim_id]
-                for spot in (*other.spots, *other.promised):
-                    future.free(other.view.worker, spot)
+        spare_cpu, spare_memory = self.spare(gap.start_s)
         for host in sorted({inventory.bays[spot.bay].host for spot in gap.spots}):
-            spare_cpu, spare_memory = future.spare(host)
-            cpu = worker.cpu and max(0, inventory.cpu[host] - spare_cpu)
-            memory = worker.memory_bytes and max(0, inventory.memory[host] - spare_memory)
+            cpu = worker.cpu and max(0, inventory.cpu[host] - int(spare_cpu[host]))
+            memory = worker.memory_bytes and max(
+                0, inventory.memory[host] - int(spare_memory[host])
+            )
             shape = WorkerShape(devices=0, cpu=cpu, memory_bytes=memory)
             yield Keeping(shape, Spot(inventory.bays_of(host)[0], 0))
 
+    def spare(self, moment_s: float) -> tuple[Numbers, Numbers]:
+        """Cores and memory of each host that are free by a moment and not counted on."""
+        inventory, held = self._ledger.inventory, self._bundles()
+        cpu, memory = np.array(inventory.cpu), np.array(inventory.memory)
+        over = held.ends <= moment_s
+        np.add.at(cpu, held.host[over], held.cpu[over])
+        np.add.at(memory, held.host[over], held.memory[over])
+        for host, amount in self._cpu.items():
+            cpu[host] -= amount
+            memory[host] -= self._memory[host]
+        return cpu, memory
 
+    def moments(self) -> list[float]:
+        """When anything becomes free, minus infinity being now; in order."""
+        ends = np.concatenate(([-np.inf], self._of_devices, self._bundles().ends))
+        return [float(end) for end in np.unique(ends) if end < np.inf]
+
+    def _bundles(self) -> _Bundles:
+        if self._held is None:
+            rows = list(self._endings.bundles())
+            columns = np.array(rows, dtype=np.int64).reshape(len(rows), 4).T
+            row, host, cpu, memory = columns
+            self._held = _Bundles(host, self._of_claims[row], cpu, memory)
+        return self._held
+
+    def devices(self, shape: WorkerShape) -> tuple[Numbers, Numbers]:
+        """The devices that a shape accepts, free or not, and the bays where they are."""
+        found = self._accepted.get(shape)
+        if found is None:
+            bays = self._ledger.inventory.bays
+            accepted = self._ledger.inventory.accepting(shape)
+            is_accepted = _as_column(accepted, len(bays))
+            devices = np.flatnonzero(is_accepted[self._endings.bay_of])
+            found = self._accepted[shape] = devices, np.flatnonzero(is_accepted)
+        return found
+
+    def ends(self, devices: Numbers) -> Seconds:
+        """When these devices can be leased."""
+        return self._of_devices[devices]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The books."""
+        return self._ledger
+
+    @property
+    def endings(self) -> Endings:
+        """Who holds what in them."""
+        return self._endings
+
+
+@dataclass(slots=True)
 class _Future:
-    """The pool as one shape will see it: how many workers fit on each bay, as claims end."""
+    """The pool as one shape will see it: how many workers fit on each bay at a moment."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        shape: WorkerShape,
-        promised: dict[int, int],
-        cpu: dict[int, int],
-        memory: dict[int, int],
-    ) -> None:
-        self._inventory = ledger.inventory
-        self._shape = shape
-        self._accepted = self._inventory.accepting(shape)
-        self._promised = promised
-        self._cpu = {host: -amount for host, amount in cpu.items()}
-        self._memory = {host: -amount for host, amount in memory.items()}
-        self._freed: dict[int, int] = {}
-        self._parts: dict[tuple[int, int], int] = {}
-        self._rooms = {bay: room for bay in bits(self._accepted) if (room := self._room(bay)) > 0}
-        self._total = sum(self._rooms.values())
+    outlook: Outlook
+    shape: WorkerShape
+    _devices: Numbers = field(init=False)
+    _bays: Numbers = field(init=False)
+    _ends: Seconds = field(init=False)
 
-    def free(self, worker: WorkerShape, spot: Spot) -> None:
-        """Let a worker of another claim be gone."""
-        bay = self._inventory.bays[spot.bay]
-        if spot.share:
-            self._free_part(spot)
-        elif spot.devices:
-            self._open(spot.bay, spot.devices)
-        self._cpu[bay.host] = self._cpu.get(bay.host, 0) + worker.cpu
-        self._memory[bay.host] = self._memory.get(bay.host, 0) + worker.memory_bytes
-        counts = self._shape.cpu or self._shape.memory_bytes
-        for number in self._inventory.bays_of(bay.host) if counts else (spot.bay,):
-            if self._accepted >> number & 1:
-                self._count(number)
+    def __post_init__(self) -> None:
+        self._devices, self._bays = self.outlook.devices(self.shape)
+        self._ends = self.outlook.ends(self._devices)
 
-    def _free_part(self, spot: Spot) -> None:
-        bay = self._inventory.bays[spot.bay]
-        for position in bits(spot.devices):
-            at = (spot.bay, position)
-            left = self._parts.get(at, bay.parts.get(position, 0)) + spot.share
-            self._parts[at] = left
-            if left >= WHOLE_DEVICE:
-                self._open(spot.bay, 1 << position)
+    def first_moment(self, count: int) -> float | None:
+        """When so many workers fit for the first time; minus infinity if they do now."""
+        shape = self.shape
+        if shape.cpu or shape.memory_bytes or not (shape.share or shape.devices == 1):
+            return _first_of(self.outlook.moments(), lambda at_s: self.rooms(at_s).sum() >= count)
+        # Room grows device by device: the one that makes it enough says when.
+        lacking = -(-count // self._each_device())
+        if lacking > len(self._ends):
+            return None
+        moment_s = float(np.partition(self._ends, lacking - 1)[lacking - 1])
+        return moment_s if moment_s < np.inf else None
 
-    def _open(self, number: int, devices: int) -> None:
-        views = self._inventory.bays[number].devices
-        for position in bits(devices):
-            if views[position].may_be_leased:
-                self._freed[number] = self._freed.get(number, 0) | 1 << position
+    def _each_device(self) -> int:
+        return WHOLE_DEVICE // self.shape.share if self.shape.share else 1
 
-    def _count(self, number: int) -> None:
-        before, after = self._rooms.get(number, 0), max(0, self._room(number))
-        self._total += after - before
-        self._rooms[number] = after
-
-    def _devices(self, number: int) -> int:
-        whole = self._inventory.bays[number].whole | self._freed.get(number, 0)
-        return whole & ~self._promised.get(number, 0)
-
-    def _room(self, number: int) -> int:
-        shape, free = self._shape, self._devices(number).bit_count()
-        if shape.share:
-            room = free * (WHOLE_DEVICE // shape.share)
-        elif shape.devices:
-            room = free // shape.devices
+    def rooms(self, moment_s: float) -> Numbers:
+        """How many workers fit on each bay at a moment."""
+        outlook, shape = self.outlook, self.shape
+        bays = outlook.ledger.inventory.bays
+        of_devices = outlook.endings.bay_of[self._devices[self._ends <= moment_s]]
+        free = np.bincount(of_devices, minlength=len(bays))
+        if shape.share or shape.devices:
+            rooms = free * self._each_device() // (shape.devices or 1)
         else:
-            room = 1 << 30
-        host = self._inventory.bays[number].host
-        cpu, memory = self.spare(host)
-        if shape.cpu:
-            room = min(room, cpu // shape.cpu)
-        if shape.memory_bytes:
-            room = min(room, memory // shape.memory_bytes)
-        return room
+            rooms = np.zeros(len(bays), dtype=np.int64)
+            rooms[self._bays] = _ANY_NUMBER
+        if shape.cpu or shape.memory_bytes:
+            host_of = np.array([bay.host for bay in bays], dtype=np.int64)
+            cpu, memory = outlook.spare(moment_s)
+            for each, spare in ((shape.cpu, cpu), (shape.memory_bytes, memory)):
+                if each:
+                    rooms = np.minimum(rooms, np.maximum(spare[host_of] // each, 0))
+        return rooms.astype(np.int64)
 
-    def spare(self, host: int) -> tuple[int, int]:
-        """Cores and memory of a host that are free by now."""
-        cpu = self._inventory.cpu[host] + self._cpu.get(host, 0)
-        return cpu, self._inventory.memory[host] + self._memory.get(host, 0)
-
-    def choose(self, count: int) -> tuple[Spot, ...]:
-        """Spots for so many workers on as few hosts as can be, or none if they do not fit."""
-        if self._total < count:
-            return ()
-        one = [(room, bay) for bay, room in self._rooms.items() if room >= count]
-        if one:
-            return tuple(self._spots(min(one)[1], count))
-        spots: list[Spot] = []
-        for room, bay in sorted((-room, bay) for bay, room in self._rooms.items() if room):
-            spots += self._spots(bay, min(-room, count - len(spots)))
-            if len(spots) == count:
-                break
-        return tuple(spots)
-
-    def _spots(self, number: int, count: int) -> Iterator[Spot]:
-        free, shape = self._devices(number), self._shape
-        if shape.share:
-            each = WHOLE_DEVICE // shape.share
-            for at, position in enumerate(bits(first(free, -(-count // each)))):
-                for _ in range(min(each, count - at * each)):
-                    yield Spot(number, 1 << position, shape.share)
+    def choose(self, count: int, moment_s: float) -> Iterator[Spot]:
+        """Spots for so many workers that fit at a moment, on as few hosts as can be."""
+        rooms = self.rooms(moment_s)
+        enough = np.flatnonzero(rooms >= count)
+        if len(enough):
+            yield from self._spots(int(enough[np.argmin(rooms[enough])]), count, moment_s)
             return
-        for _ in range(count):
-            devices = first(free, shape.devices)
-            free &= ~devices
-            yield Spot(number, devices)
+        for bay in np.argsort(-rooms, kind="stable"):
+            here = min(int(rooms[bay]), count)
+            yield from self._spots(int(bay), here, moment_s)
+            count -= here
+            if not count:
+                return
+
+    def _spots(self, bay: int, count: int, moment_s: float) -> Iterator[Spot]:
+        first, shape = self.outlook.endings.first[bay], self.shape
+        here = self._devices[self._ends <= moment_s] - first
+        size = len(self.outlook.ledger.inventory.bays[bay].devices)
+        free = [1 << int(position) for position in here[(here >= 0) & (here < size)]]
+        if shape.share:
+            each = self._each_device()
+            yield from (Spot(bay, free[at // each], shape.share) for at in range(count))
+            return
+        for at in range(count):
+            mine = free[at * shape.devices : (at + 1) * shape.devices]
+            yield Spot(bay, sum(mine))
+
+
+def _first_of(moments: list[float], is_enough: Callable[[float], bool]) -> float | None:
+    """The first moment at which there is enough, and from which on there is."""
+    low, high = 0, len(moments)
+    while low < high:
+        middle = (low + high) // 2
+        if is_enough(moments[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return moments[low] if low < len(moments) else None
+
+
+def _as_column(number: int, size: int) -> npt.NDArray[np.bool_]:
+    """Which of so many bits of a number are set."""
+    packed = np.frombuffer(number.to_bytes(-(-size // 8), "little"), dtype=np.uint8)
+    return np.unpackbits(packed, count=size, bitorder="little").astype(np.bool_)
