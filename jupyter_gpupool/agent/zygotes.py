@@ -6,6 +6,7 @@ zygote that runs as that user, for loading a user's files is running that user's
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -114,6 +115,7 @@ class Zygotes:
         self._exited = exited
         self._slots: dict[Identity | None, _Slot] = {}
         self._is_closed = False
+        self._given_up: set[asyncio.Task[None]] = set()
         self._asked = 0
         self._may_share = may_share
         self._look: asyncio.Task[Path | None] | None = None
@@ -180,12 +182,17 @@ class Zygotes:
         self._is_closed = True
         if self._look is not None:
             self._look.cancel()
+        starting = [slot.starting for slot in self._slots.values() if slot.starting is not None]
         for slot in self._slots.values():
             slot.forget_timers()
             if slot.starting is not None:
                 slot.starting.cancel()
             if slot.process is not None:
                 slot.process.kill()
+        await asyncio.gather(*starting, return_exceptions=True)
+        if self._given_up:
+            # Once nobody is there to hear of it, one that is still being started would stay.
+            await asyncio.wait(self._given_up, timeout=_ENDS_WITHIN_S)
         ended = (s.process.ended(_ENDS_WITHIN_S) for s in self._slots.values() if s.process)
         await asyncio.gather(*ended)
 
@@ -297,7 +304,9 @@ class Zygotes:
             async with asyncio.timeout(_STARTED_WITHIN_S):
                 return await asyncio.shield(starting)
         except (TimeoutError, asyncio.CancelledError) as given_up:
-            starting.add_done_callback(_give_up)
+            giving_up = asyncio.create_task(_give_up(starting))
+            self._given_up.add(giving_up)
+            giving_up.add_done_callback(self._given_up.discard)
             if isinstance(given_up, asyncio.CancelledError):
                 raise
             raise Unavailable(
@@ -355,9 +364,10 @@ class Zygotes:
         )
 
 
-def _give_up(starting: asyncio.Future[Started]) -> None:
-    if starting.exception() is None:
-        starting.result().give_up()
+async def _give_up(starting: asyncio.Future[Started]) -> None:
+    """End what nobody waits for any more, as soon as there is a process to end."""
+    with contextlib.suppress(Unavailable):
+        (await starting).give_up()
 
 
 def _first_untrusted(interpreter: Path) -> Path | None:

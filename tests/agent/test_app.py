@@ -1,7 +1,9 @@
 """The agent as a program: what it is told, how it ends, and what it says when it cannot go on."""
 
+import asyncio
 import signal
 import sys
+import time
 from datetime import timedelta
 
 import pytest
@@ -27,6 +29,34 @@ async def test_told_to_exit_it_leaves_its_workers_alone(agent, manager_end, runn
     agent.popen.send_signal(signal.SIGTERM)
     assert await agent.wait() == 0
     assert set(see.pids(running).values()) <= set(procfs.read_rows())
+
+
+@pytest.mark.parametrize("zygotes", [0, 1], ids=["before its zygote", "at its zygote's birth"])
+async def test_told_to_exit_while_it_starts_a_zygote_it_leaves_nothing(
+    agent, manager_end, zygotes
+) -> None:
+    """No process of it is there once it has ended, and the next agent has one zygote."""
+    agent.start()
+    await asyncio.to_thread(_wait_for, lambda: _listens(agent) and len(agent.zygotes()) >= zygotes)
+    agent.popen.send_signal(signal.SIGTERM)
+    assert await agent.wait() == 0
+    assert agent.marked() == []
+    agent.start()
+    await manager_end.until(
+        lambda report: report.agent_pid == agent.pid and report.environment_reports[0].is_warm
+    )
+    assert len(agent.zygotes()) == 1
+
+
+def _listens(agent) -> bool:
+    """Whether it heeds SIGTERM already: it starts a zygote a moment later."""
+    return (agent.state / "agent.sock").exists()
+
+
+def _wait_for(holds) -> None:
+    deadline_s = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline_s
 
 
 async def test_stop_all_on_exit_leaves_nothing(agent, manager_end, real_claim, see) -> None:

@@ -7,11 +7,13 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from jupyter_gpupool.agent.zygote_logs import zygote_log
 from jupyter_gpupool.agent.zygotes import Identity, Zygotes
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import Launch, Role, Tls
@@ -92,6 +94,19 @@ async def test_warm_zygote_tells_its_versions(zygotes):
     warm = await zygotes.warm(None)
     assert warm.problem == ""
     assert {"python", "distributed", "dask-cuda"} <= set(warm.versions)
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_zygote_that_is_being_started_goes_with_the_others(tmp_path, turns):
+    """Whenever they are closed, no process of theirs is there afterwards, nor comes later."""
+    zygotes = Zygotes(interpreter=Path(sys.executable), log_folder=tmp_path, exited=Ends().note)
+    warming = asyncio.create_task(zygotes.warm(None))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await zygotes.close()
+    await asyncio.gather(warming, return_exceptions=True)
+    assert [thread for thread in threading.enumerate() if thread.name == "gpupool may hang"] == []
+    assert _of_session(zygote_log(tmp_path, "default", os.geteuid())) == set()
 
 
 async def test_end_of_a_child_is_told_after_its_fork(zygotes, ends, tmp_path):
