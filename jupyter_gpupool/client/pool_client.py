@@ -6,13 +6,11 @@ docs/architecture.md.
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-
 from jupyter_gpupool.pool.claim import OVER
-from jupyter_gpupool.pool.errors import BadRequest, NotFound, Unavailable
+from jupyter_gpupool.pool.errors import BadRequest, NotFound
 from jupyter_gpupool.protocol.api import (
     ClaimBody,
     ClaimView,
@@ -42,51 +40,57 @@ from jupyter_gpupool.protocol.using import (
 from .address import PoolAddress
 from .bodies import make
 from .http import PATIENCE_S, Http, Reply
+from .policy_client import PolicyClient
+from .reading import one, several
 
 if TYPE_CHECKING:
     import httpx
 
-_V = TypeVar("_V", bound=BaseModel)
 _MOST_LISTED = 1000
 """What the manager lists at once, at most."""
 _MOST_SHOWN = 5
 
 
 class PoolClient:
-    """All that can be asked of a manager. Every method raises PoolError, and nothing else."""
+    """All that can be asked of a manager. Every method raises PoolError, and nothing else.
+
+    Attributes:
+        policy: What can be asked of the policy.
+    """
 
     def __init__(
         self, address: PoolAddress, *, transport: "httpx.AsyncBaseTransport | None" = None
     ) -> None:
         self.address = address
         self._http = Http(address, transport=transport)
+        self.policy = PolicyClient(self._http)
 
     async def status(self, *, patience_s: float = PATIENCE_S) -> StatusView:
         """The pool in one look, and who we are to it."""
         answer = await self._http.send("GET", "/status", patience_s=patience_s)
-        return _one(StatusView, answer)
+        return one(StatusView, answer)
 
     async def request_claim(self, body: ClaimBody, *, key: str | None = None) -> ClaimView:
         """Ask for a claim. With the same key a second time: the same claim, nothing new."""
         answer = await self._http.send("POST", "/claims", body=body, key=key)
-        return _one(ClaimView, answer)
+        return one(ClaimView, answer)
 
     async def estimate(self, body: ClaimBody) -> EstimateView:
         """When this claim would start; nothing is claimed."""
-        return _one(EstimateView, await self._http.send("POST", "/estimates", body=body))
+        return one(EstimateView, await self._http.send("POST", "/estimates", body=body))
 
     async def claims(
         self, *, owner: str | None = None, ended: bool = False, limit: int | None = None
     ) -> Sequence[ClaimView]:
         """Claims, ours or all that we may see; those that have ended only if wished."""
         params = {"owner": owner, "ended": ended or None, "limit": limit}
-        return _several(ClaimView, await self._http.send("GET", "/claims", params=params))
+        return several(ClaimView, await self._http.send("GET", "/claims", params=params))
 
     async def claim(self, claim_id: str, *, patience_s: float = PATIENCE_S) -> ClaimView:
         """One claim as it is now."""
         path = f"/claims/{_quoted(claim_id)}"
         answer = await self._http.send("GET", path, patience_s=patience_s)
-        return _one(ClaimView, answer)
+        return one(ClaimView, answer)
 
     async def find_claim(self, name_or_id: str, *, ended: bool = False) -> ClaimView:
         """The claim of this id, or else the one of this name that has not ended, our own first.
@@ -142,7 +146,7 @@ class PoolClient:
         """Give a claim other bounds."""
         body = make(ScaleBody, workers=make(Workers, min=minimum, max=maximum))
         path = f"/claims/{_quoted(claim_id)}/scale"
-        return _one(ClaimView, await self._http.send("POST", path, body=body))
+        return one(ClaimView, await self._http.send("POST", path, body=body))
 
     async def release(
         self, claim_id: str, reason: str = "", *, patience_s: float = PATIENCE_S
@@ -151,17 +155,17 @@ class PoolClient:
         path = f"/claims/{_quoted(claim_id)}/release"
         body = make(ReleaseBody, reason=reason)
         answer = await self._http.send("POST", path, body=body, patience_s=patience_s)
-        return _one(ClaimView, answer)
+        return one(ClaimView, answer)
 
     async def connection(self, claim_id: str) -> ConnectionView:
         """What is needed to reach our own claim's scheduler."""
         answer = await self._http.send("GET", f"/claims/{_quoted(claim_id)}/connection")
-        return _one(ConnectionView, answer)
+        return one(ConnectionView, answer)
 
     async def attach_kernel(self, claim_id: str, kernel: str, body: KernelBody) -> ClaimView:
         """Say that this kernel uses the claim."""
         path = f"/claims/{_quoted(claim_id)}/kernels/{_quoted(kernel)}"
-        return _one(ClaimView, await self._http.send("PUT", path, body=body))
+        return one(ClaimView, await self._http.send("PUT", path, body=body))
 
     async def detach_kernel(
         self, claim_id: str, kernel: str, *, patience_s: float = PATIENCE_S
@@ -178,12 +182,12 @@ class PoolClient:
         """Have the claim not taken as idle for this long; 0 takes it back."""
         path = f"/claims/{_quoted(claim_id)}/keep_alive"
         body = make(KeepAliveBody, for_s=for_s, reason=reason)
-        return _one(ClaimView, await self._http.send("POST", path, body=body))
+        return one(ClaimView, await self._http.send("POST", path, body=body))
 
     async def explanation(self, claim_id: str) -> ExplanationView:
         """Why a claim is where it is."""
         path = f"/claims/{_quoted(claim_id)}/explanation"
-        return _one(ExplanationView, await self._http.send("GET", path))
+        return one(ExplanationView, await self._http.send("GET", path))
 
     async def logs(
         self, claim_id: str, *, process: str | None = None, lines: int | None = None
@@ -191,34 +195,34 @@ class PoolClient:
         """The last lines of a claim's processes, or of one: "scheduler" or a lease's id."""
         path = f"/claims/{_quoted(claim_id)}/logs"
         params = {"process": process, "lines": lines}
-        return _one(LogsView, await self._http.send("GET", path, params=params))
+        return one(LogsView, await self._http.send("GET", path, params=params))
 
     async def environments(self) -> Sequence[EnvironmentView]:
         """The Python environments that workers can run in."""
-        return _several(EnvironmentView, await self._http.send("GET", "/environments"))
+        return several(EnvironmentView, await self._http.send("GET", "/environments"))
 
     async def hosts(self) -> Sequence[HostView]:
         """The pool's hosts."""
-        return _several(HostView, await self._http.send("GET", "/hosts"))
+        return several(HostView, await self._http.send("GET", "/hosts"))
 
     async def devices(self) -> Sequence[DeviceView]:
         """The pool's devices, and who has them as far as we may know."""
-        return _several(DeviceView, await self._http.send("GET", "/devices"))
+        return several(DeviceView, await self._http.send("GET", "/devices"))
 
     async def events(
         self, *, after: int | None = None, claim: str | None = None, limit: int | None = None
     ) -> Sequence[EventView]:
         """What happened, oldest first."""
         params = {"after": after, "claim": claim, "limit": limit}
-        return _several(EventView, await self._http.send("GET", "/events", params=params))
+        return several(EventView, await self._http.send("GET", "/events", params=params))
 
     async def reserve(self, body: ReserveBody) -> ReservationView:
         """Book devices for a queue."""
-        return _one(ReservationView, await self._http.send("POST", "/reservations", body=body))
+        return one(ReservationView, await self._http.send("POST", "/reservations", body=body))
 
     async def reservations(self) -> Sequence[ReservationView]:
         """What is booked and not over."""
-        return _several(ReservationView, await self._http.send("GET", "/reservations"))
+        return several(ReservationView, await self._http.send("GET", "/reservations"))
 
     async def cancel_reservation(self, reservation_id: str) -> None:
         """Give a reservation up."""
@@ -226,11 +230,11 @@ class PoolClient:
 
     async def make_token(self, body: TokenBody) -> NewTokenView:
         """A new token; its secret is in the answer and nowhere else."""
-        return _one(NewTokenView, await self._http.send("POST", "/tokens", body=body))
+        return one(NewTokenView, await self._http.send("POST", "/tokens", body=body))
 
     async def tokens(self) -> Sequence[TokenView]:
         """Tokens, without their secrets."""
-        return _several(TokenView, await self._http.send("GET", "/tokens"))
+        return several(TokenView, await self._http.send("GET", "/tokens"))
 
     async def revoke_token(self, token_id: str) -> None:
         """Make a token worthless, at once."""
@@ -256,26 +260,3 @@ class PoolClient:
 def _quoted(segment: str) -> str:
     # A name typed by a user is no path, and need not even be text.
     return quote(segment, safe="", errors="replace").replace(".", "%2E")
-
-
-def _one(view: type[_V], answer: bytes) -> _V:
-    try:
-        return view.model_validate_json(answer)
-    except ValidationError as error:
-        raise _unreadable(error) from error
-
-
-def _several(view: type[_V], answer: bytes) -> Sequence[_V]:
-    # A list parsed in one call is several times faster than one call an item.
-    adapter: TypeAdapter[list[_V]] = TypeAdapter(list[view])  # type: ignore[valid-type]
-    try:
-        return adapter.validate_json(answer)
-    except ValidationError as error:
-        raise _unreadable(error) from error
-
-
-def _unreadable(error: ValidationError) -> Unavailable:
-    return Unavailable(
-        f"The manager's answer is no {error.title} of this version.",
-        hint="Compare `jupyter gpupool --version` with the manager's.",
-    )
