@@ -17,7 +17,8 @@ from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import SurplusOrder
 
 from .amounts import Amount
-from .backfill import is_blocked, keep_for_blocked
+from .backfill import keep_for_blocked
+from .blocked import is_blocked
 from .decisions import Decisions
 from .fitting import Sieve, Sifted
 from .granting import serve

@@ -154,6 +154,10 @@ class Ledger:
         """The numbers of a queue and of those above it."""
         return self._paths[queue]
 
+    def limited(self, queue: int) -> tuple[int, ...]:
+        """Of a queue and those above it the numbers of those that have a limit."""
+        return self._limited[queue]
+
     # Changes and their way back
 
     def grant(self, member: Member, spots: Iterable[Spot]) -> None:
