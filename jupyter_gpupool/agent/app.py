@@ -29,6 +29,7 @@ from .journal import open_journal
 from .link import Link, LinkTarget, check_url
 from .offered import DEFAULT_ENVIRONMENT, Offered, read_offers
 from .open_files import OpenFiles
+from .shares import GRACE_S
 from .state_folder import StateFolder, open_state_folder, read_host_id, take_lock
 from .users import UserRules, read_uid_min
 from .zygotes import NOBODY
@@ -120,6 +121,13 @@ class AgentApp(JupyterApp):
         min=0,
         help="Bytes of device memory that may be in use on a free device: what the driver itself"
         " keeps. More risks leasing a device that is not empty. Default: 512 MiB.",
+    ).tag(config=True)
+    share_grace_s = Float(
+        GRACE_S,
+        min=0.0,
+        help="Seconds from the warning until a worker that takes more of a shared device's memory"
+        " than its part is ended. Longer lets programs free what they only cache, and others on the"
+        " device run out of memory meanwhile. Default: 10.",
     ).tag(config=True)
     environments = Dict(
         value_trait=Unicode(),
@@ -305,6 +313,7 @@ class AgentApp(JupyterApp):
                 idle_s=self.idle_sample_interval_s,
                 verify_within_s=self.verify_within_s,
                 tolerated_bytes=self.tolerated_bytes,
+                share_grace_s=self.share_grace_s,
             ),
             users=UserRules(
                 run_claims_as_agent=self.run_claims_as_agent,

@@ -77,10 +77,11 @@ class CarryOut:
 
     def resume(self, seen: Seen) -> None:
         """Go on with a process that a dead agent left."""
-        if seen.stage is Stage.ALIVE and seen.device is not None:
-            self._parts.locks.expect_back(seen.device)
+        if seen.stage is Stage.ALIVE:
+            for device in seen.devices:
+                self._parts.locks.expect_back(device)
         else:
-            self._hold_device(seen)
+            self._hold_devices(seen)
         if seen.stage is Stage.STOPPING:
             self._after(seen.key, self._stop(seen.key, 0))
         elif seen.stage is Stage.ALIVE:
@@ -99,7 +100,7 @@ class CarryOut:
 
     def _begin_start(self, key: ProcessKey, wanted: WantedProcess) -> None:
         there = self._parts.table.get(key)
-        seen = there or Seen(key=key, stage=Stage.FORKING, uid=None, device=wanted.device)
+        seen = there or _on_its_devices(Seen(key=key, stage=Stage.FORKING, uid=None), wanted)
         self._parts.table.put(forking(seen))
         self._after(key, self._start(key, wanted))
 
@@ -116,8 +117,9 @@ class CarryOut:
     def _mark_retired(self, key: ProcessKey) -> None:
         there = self._parts.table.get(key)
         wanted = self._wanted()
-        device = wanted.processes[key].device if wanted is not None else None
-        seen = there or Seen(key=key, stage=Stage.RETIRED, uid=None, device=device)
+        seen = there or Seen(key=key, stage=Stage.RETIRED, uid=None)
+        if there is None and wanted is not None:
+            seen = _on_its_devices(seen, wanted.processes[key])
         self._parts.table.put(replace(seen, stage=Stage.RETIRED, registered=False))
         self._parts.keeper.keep(self._parts.table[key])
 
@@ -173,13 +175,15 @@ class CarryOut:
         self._parts.devices.look_soon()
 
     def forget(self, seen: Seen) -> None:
-        """Nothing of it is left, its device is free."""
-        if seen.device is not None:
-            self._parts.locks.release(seen.device)
+        """Nothing of it is left, its devices are free of it."""
         self._parts.keeper.forget(seen)
         key = seen.key
         self._parts.socket.forget(key.role, key.claim_id, key.lease_id or "")
         self._parts.table.forget(key)
+        for device in seen.devices:
+            # One lock a device, however many leases it has.
+            if not any(device in other.devices for other in self._parts.table.values()):
+                self._parts.locks.release(device)
 
     async def _settle_own_end(self, ended: Ended) -> None:
         await self._end_fully(ended.key, 0)
@@ -198,16 +202,15 @@ class CarryOut:
             seen = self._parts.table[key]
             problem = "A process of it survives SIGKILL, as one stuck in the driver does."
             self._parts.table.put(replace(seen, problem=problem))
-        self._hold_device(self._parts.table[key])
+        self._hold_devices(self._parts.table[key])
 
-    def _hold_device(self, seen: Seen) -> None:
-        """Keep a device whose worker has taken the lock with it, until it is proven free."""
-        if seen.device is None or not seen.used:
-            return
-        try:
-            self._parts.locks.acquire(seen.device)
-        except PoolError as error:
-            logger.warning("The lock of %s's device is lost: %s", seen.key, error)
+    def _hold_devices(self, seen: Seen) -> None:
+        """Keep devices whose worker has taken their locks with it, until they are proven free."""
+        for device in seen.devices if seen.used else ():
+            try:
+                self._parts.locks.acquire(device)
+            except PoolError as error:
+                logger.warning("The lock of %s's device is lost: %s", seen.key, error)
 
     def _circumstances(self, key: ProcessKey) -> Circumstances:
         wanted, scheduler = self._wanted(), self._parts.table.get(key.scheduler)
@@ -235,6 +238,11 @@ class CarryOut:
             del self._work[key]
         if not task.cancelled() and task.exception() is not None:
             logger.error("The agent failed at %s", key, exc_info=task.exception())
+
+
+def _on_its_devices(seen: Seen, wanted: WantedProcess) -> Seen:
+    first, *further = wanted.devices or (None,)
+    return replace(seen, device=first, further=tuple(filter(None, further)), share=wanted.share)
 
 
 async def _in_turn(before: asyncio.Task[None] | None, work: Coroutine[None, None, None]) -> None:

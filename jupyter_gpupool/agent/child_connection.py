@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jupyter_gpupool.protocol.launch import Hello, Orders
+from jupyter_gpupool.protocol.launch import MOST_LOCKS, Hello, Orders
 
 from .allowance import Allowance
 
 _READ_BYTES = 64 * 1024
-_MOST_DESCRIPTORS = 4
+_MOST_DESCRIPTORS = MOST_LOCKS
 _STRANGERS_LINE_BYTES = 64 * 1024
 _MEMBERS_LINE_BYTES = 4 * 1024 * 1024
 """A scheduler's state names each of its workers."""
@@ -65,9 +65,10 @@ class ChildConnection:
         connection.setblocking(False)
         self._loop.add_reader(connection, self._read)
 
-    def take_descriptor(self) -> int | None:
-        """The descriptor that came along, if one did. The caller closes it."""
-        return self._descriptors.pop() if self._descriptors else None
+    def take_descriptors(self) -> tuple[int, ...]:
+        """The descriptors that came along, in their order. The caller closes them."""
+        taken, self._descriptors = tuple(self._descriptors), []
+        return taken
 
     def order(self, orders: Orders) -> None:
         """Send orders; those that could not be sent yet are replaced by them."""
@@ -101,7 +102,7 @@ class ChildConnection:
             os.set_inheritable(descriptor, False)
         self._descriptors.extend(descriptors)
         self._buffer += text
-        is_sound = len(self._descriptors) <= 1 and not flags & socket.MSG_CTRUNC
+        is_sound = len(self._descriptors) <= _MOST_DESCRIPTORS and not flags & socket.MSG_CTRUNC
         if not text or not is_sound or not self._pass_lines_on():
             self.close()
 

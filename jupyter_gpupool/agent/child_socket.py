@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import Unavailable
@@ -38,7 +38,8 @@ class ChildSocket:
         path: Where; its folder exists. An old socket there is replaced.
         admit: Whether that hello may come from that (pid, uid).
         heard: Called with each state of an admitted child.
-        lock_returned: Called with a worker's device lock, a descriptor that is then the callee's.
+        locks_returned: Called with the locks of a worker's devices, in their order: descriptors
+            that are then the callee's.
     """
 
     def __init__(
@@ -47,12 +48,12 @@ class ChildSocket:
         *,
         admit: Callable[[Hello, int, int], bool],
         heard: Callable[[Hello, SchedulerState | WorkerState], None],
-        lock_returned: Callable[[Hello, int], None],
+        locks_returned: Callable[[Hello, Sequence[int]], None],
     ) -> None:
         self._path = path
         self._admit = admit
         self._heard = heard
-        self._lock_returned = lock_returned
+        self._locks_returned = locks_returned
         self._orders: dict[Key, Orders] = {}
         self._members: dict[Key, ChildConnection] = {}
         self._strangers: dict[ChildConnection, asyncio.TimerHandle] = {}
@@ -154,9 +155,9 @@ class ChildSocket:
         self._members[key] = connection
         if older is not None:
             older.close()
-        descriptor = connection.take_descriptor()
-        if descriptor is not None:
-            self._lock_returned(hello, descriptor)
+        descriptors = connection.take_descriptors()
+        if descriptors:
+            self._locks_returned(hello, descriptors)
         # Always said, even when there is nothing to order: it tells the child that it is known.
         connection.order(self._orders.get(key, Orders()))
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import PoolError
@@ -49,7 +49,7 @@ class Children:
             path,
             admit=self.admit,
             heard=self.hear,
-            lock_returned=self.take_lock_back,
+            locks_returned=self.take_locks_back,
         )
 
     async def wait_for_all(self, within_s: float) -> None:
@@ -90,16 +90,17 @@ class Children:
         self._missed.discard(seen.key)
         self._heard.set()
 
-    def take_lock_back(self, hello: Hello, descriptor: int) -> None:
-        """Hold a device's lock again that only its worker held since the last agent died."""
+    def take_locks_back(self, hello: Hello, descriptors: Sequence[int]) -> None:
+        """Hold devices' locks again that only their worker held since the last agent died."""
         seen = self._table.named(hello)
-        if seen is None or seen.device is None:
+        devices = () if seen is None else seen.devices
+        for device, descriptor in zip(devices, descriptors, strict=False):
+            try:
+                self._locks.adopt(device, descriptor)
+            except PoolError as error:
+                logger.warning("%s returned no lock of its device: %s", hello.lease_id, error)
+        for descriptor in descriptors[len(devices) :]:
             os.close(descriptor)
-            return
-        try:
-            self._locks.adopt(seen.device, descriptor)
-        except PoolError as error:
-            logger.warning("%s returned no lock of its device: %s", seen.key, error)
 
     def _learn(self, seen: Seen) -> None:
         if self._table[seen.key] != seen:

@@ -12,11 +12,22 @@ from dataclasses import dataclass, replace
 from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 
 from .devices.base import Devices
 from .devices.lock import DeviceLocks
-from .freeing import TOLERATED_BYTES, Evidence, Freedom, Verdict, used_for_computing, verdict_on
+from .freeing import (
+    TOLERATED_BYTES,
+    Evidence,
+    Freedom,
+    Verdict,
+    used_for_computing,
+    verdict_on,
+    without,
+)
+from .keys import ProcessKey
 from .seen import Seen, Stage
+from .shares import GRACE_S
 from .table import Table
 
 _WHILE_FREEING_S = 0.1
@@ -35,12 +46,22 @@ class Pace:
         verify_within_s: After the last process has gone, until a device that is not free is
             quarantined.
         tolerated_bytes: Of device memory in use on a free device.
+        share_grace_s: From the warning until a worker that takes more than its part has to go.
     """
 
     busy_s: float = 1.0
     idle_s: float = 5.0
     verify_within_s: float = 10.0
     tolerated_bytes: int = TOLERATED_BYTES
+    share_grace_s: float = GRACE_S
+
+
+OwnersOn = Callable[[DeviceSample], Mapping[int, ProcessKey]]
+"""Tells whose each process on a device is, by pid, of the leases that still run there."""
+
+
+def _nobodys(_: DeviceSample) -> Mapping[int, ProcessKey]:
+    return {}
 
 
 ForeignOn = Callable[[DeviceSample], tuple[DeviceProcess, ...]]
@@ -49,15 +70,27 @@ ForeignOn = Callable[[DeviceSample], tuple[DeviceProcess, ...]]
 class DeviceWatch:
     """All that is known of the host's devices now.
 
+    Args:
+        owners_on: Asked of devices that workers have parts of.
+
     Attributes:
         known: Every device ever listed since the agent started.
         samples: The last one each.
         foreign: Processes on them outside any claim.
+        owners: Whose the processes on shared devices are.
         held_elsewhere: Those another pool on this host has leased, or whose lock cannot be used.
     """
 
-    def __init__(self, devices: Devices, locks: DeviceLocks, table: Table, pace: Pace) -> None:
+    def __init__(
+        self,
+        devices: Devices,
+        locks: DeviceLocks,
+        table: Table,
+        pace: Pace,
+        owners_on: OwnersOn = _nobodys,
+    ) -> None:
         self._devices = devices
+        self._owners_on = owners_on
         self._locks = locks
         self._table = table
         self._pace = pace
@@ -66,8 +99,9 @@ class DeviceWatch:
         self.known: dict[DeviceUuid, Device] = {device.uuid: device for device in devices.list()}
         self.samples: dict[DeviceUuid, DeviceSample] = {}
         self.foreign: dict[DeviceUuid, tuple[DeviceProcess, ...]] = {}
+        self.owners: dict[DeviceUuid, Mapping[int, ProcessKey]] = {}
         self.held_elsewhere: frozenset[DeviceUuid] = frozenset()
-        self._not_free: dict[DeviceUuid, str] = {}
+        self._not_free: dict[tuple[ProcessKey, DeviceUuid], str] = {}
         self._lock_problems: dict[DeviceUuid, str] = {}
 
     @property
@@ -75,7 +109,8 @@ class DeviceWatch:
         """Devices not to be leased for what is known beyond their samples, and why."""
         # A sample that is old says nothing of who uses the device now.
         unknown = dict.fromkeys(self.known, _SILENT) if self.problem else {}
-        return unknown | self._lock_problems | self._not_free
+        not_free = {uuid: reason for (_, uuid), reason in self._not_free.items()}
+        return unknown | self._lock_problems | not_free
 
     @property
     def problem(self) -> str:
@@ -85,10 +120,12 @@ class DeviceWatch:
             return ""
         return f"The GPU driver has not answered for {silent_s:.0f} s."
 
-    def memory_used_bytes(self, uuid: DeviceUuid) -> int | None:
-        """Memory in use on a device when it was last sampled, but for what a desktop draws with."""
+    def memory_used_beside(self, uuid: DeviceUuid) -> int | None:
+        """Memory in use on a device when it was last sampled, but for leases and for drawing."""
         sample = self.samples.get(uuid)
-        return None if sample is None else used_for_computing(sample)
+        if sample is None:
+            return None
+        return used_for_computing(without(sample, self.owners.get(uuid, {})))
 
     def look_soon(self) -> None:
         """Something changed: do not wait for the next sample."""
@@ -137,33 +174,39 @@ class DeviceWatch:
         self.known = {device.uuid: device for device in listed}
         self.samples = {sample.uuid: sample for sample in samples}
         self.foreign = {sample.uuid: foreign_on(sample) for sample in samples}
+        shared = {row.device for row in self._table.values() if row.share < WHOLE_DEVICE}
+        self.owners = {s.uuid: self._owners_on(s) for s in samples if s.uuid in shared}
         self.look_at_locks()
         return before != (self.known, self._judged())
 
     def judge(self, freed: Callable[[Seen], None]) -> None:
         """Tell which leases' devices are free, and quarantine those that are not in time."""
         for key, seen in self._table.items():
-            if seen.stage is not Stage.FREEING or seen.device is None:
+            if seen.stage is not Stage.FREEING:
                 continue
-            verdict = self._verdict(seen, seen.device)
-            if verdict.freedom is Freedom.FREE:
-                self._not_free.pop(seen.device, None)
+            verdicts = {uuid: self._verdict(seen, uuid) for uuid in seen.devices}
+            for uuid, verdict in verdicts.items():
+                if verdict.freedom is Freedom.FREE:
+                    self._not_free.pop((key, uuid), None)
+                elif verdict.freedom is Freedom.QUARANTINED:
+                    self._quarantine(seen, uuid, verdict.reason)
+            if all(verdict.freedom is Freedom.FREE for verdict in verdicts.values()):
                 freed(self._table[key])
-            elif verdict.freedom is Freedom.QUARANTINED:
-                self._quarantine(seen, seen.device, verdict.reason)
 
     def _quarantine(self, seen: Seen, device: DeviceUuid, reason: str) -> None:
-        self._not_free[device] = reason
+        self._not_free[seen.key, device] = reason
         self._table.put(replace(seen, problem=reason))
 
     def _verdict(self, seen: Seen, uuid: DeviceUuid) -> Verdict:
         assert seen.gone_at_s is not None
-        device = self.known.get(uuid)
+        device, sample = self.known.get(uuid), self.samples.get(uuid)
         fresh = self._sampled_at_s > seen.gone_at_s
+        if sample is not None:
+            sample = without(sample, self.owners.get(uuid, {}))
         evidence = Evidence(
             simulated=device is not None and device.simulated,
-            sample=self.samples.get(uuid) if fresh else None,
-            baseline_bytes=seen.baseline_bytes,
+            sample=sample if fresh else None,
+            baseline_bytes=seen.baseline_on(uuid),
             waited_s=time.monotonic() - seen.gone_at_s,
         )
         return verdict_on(
@@ -174,7 +217,8 @@ class DeviceWatch:
 
     def _pause_s(self) -> float:
         waiting = [seen for seen in self._table.values() if seen.stage is Stage.FREEING]
-        if any(seen.device not in self._not_free for seen in waiting):
+        stuck = {key for key, _ in self._not_free}
+        if any(seen.key not in stuck for seen in waiting):
             return _WHILE_FREEING_S
         return self._pace.busy_s if self._table else self._pace.idle_s
 

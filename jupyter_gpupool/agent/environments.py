@@ -169,7 +169,7 @@ class Environments:
         environment: Offered,
         identity: Identity | None,
         log_fd: int,
-        lock_fd: int | None,
+        lock_fds: tuple[int, ...],
     ) -> int:
         """Start a scheduler or worker there as that user; its pid.
 
@@ -187,7 +187,7 @@ class Environments:
                 hint=f"Its Python says: {problem}",
             )
         zygotes = self._zygotes(environment)
-        return await zygotes.fork(launch, identity=identity, log_fd=log_fd, lock_fd=lock_fd)
+        return await zygotes.fork(launch, identity=identity, log_fd=log_fd, lock_fds=lock_fds)
 
     async def look(self) -> None:
         """Find out what is in those environments whose files are new or have changed.

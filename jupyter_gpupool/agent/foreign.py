@@ -4,13 +4,14 @@ Called by `host` with each sample. A process that NVML lists is ours only if it 
 on that very device; marks in an environment are worth nothing on another one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 
 from . import procfs
 from .footprint import Footprint, belongs
+from .keys import ProcessKey
 from .stopping import LOOK
 
 
@@ -25,6 +26,18 @@ def foreign_on(sample: DeviceSample, leases: Iterable[Footprint]) -> tuple[Devic
         for process in sample.processes or ()
         if not any(belongs(one, process.pid, procfs.read_row, LOOK) for one in footprints)
     )
+
+
+def owners_on(sample: DeviceSample, leases: Iterable[Footprint]) -> Mapping[int, ProcessKey]:
+    """Whose lease each process on a device belongs to, by pid; others' are left out."""
+    footprints = tuple(leases)
+    owners = {}
+    for process in sample.processes or ():
+        for one in footprints:
+            if belongs(one, process.pid, procfs.read_row, LOOK):
+                owners[process.pid] = one.key
+                break
+    return owners
 
 
 def described(process: DeviceProcess) -> DeviceProcess:

@@ -2,10 +2,11 @@
 
 Called by `device_watch` for each device whose processes are gone. A device is leased again only
 after NVML too shows it empty; what NVML cannot say is never taken for empty. A desktop that draws
-on it may go on.
+on it may go on, and so may leases that have other parts of it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
@@ -90,6 +91,24 @@ def _objection_to_memory(evidence: Evidence, sample: DeviceSample, tolerated_byt
         f"{format_bytes(used)} are still in use after its last lease ended,"
         f" and {format_bytes(allowed)} would be normal.{unseen}"
     )
+
+
+def without(sample: DeviceSample, others: Collection[int]) -> DeviceSample:
+    """The sample without the processes of leases that go on, and without their memory.
+
+    Where NVML does not say how much that is, nothing is known of what is left.
+    """
+    theirs = [process for process in sample.processes or () if process.pid in others]
+    if not theirs:
+        return sample
+    sizes = [process.memory_bytes for process in theirs]
+    used = sample.memory_used_bytes
+    if used is not None and None not in sizes:
+        used = max(0, used - sum(size or 0 for size in sizes))
+    else:
+        used = None
+    left = tuple(process for process in sample.processes or () if process.pid not in others)
+    return replace(sample, processes=left, memory_used_bytes=used)
 
 
 def used_for_computing(sample: DeviceSample) -> int | None:

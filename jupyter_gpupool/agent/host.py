@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -26,9 +27,10 @@ from .devices.base import Devices
 from .devices.lock import DeviceLocks
 from .environments import EnvironmentRules, Environments
 from .footprint import HOST_MARK
-from .foreign import foreign_on
+from .foreign import foreign_on, owners_on
 from .host_facts import HostFacts
 from .housekeeping import Housekeeping
+from .keys import ProcessKey
 from .launching import HostTerms
 from .log_answers import answer_logs
 from .open_files import OpenFiles
@@ -38,6 +40,7 @@ from .reconcile import difference
 from .record_keeping import RecordKeeper
 from .records import Records
 from .reports import Moment, host_report
+from .seen import Stage
 from .state_folder import StateFolder
 from .stopping import LOOK, send, wait_for_end
 from .supervision import supervised
@@ -128,7 +131,7 @@ class HostAgent:
             groups=ControlGroups(host_id),
             files=files,
             locks=locks,
-            devices=DeviceWatch(devices, locks, table, self._settings.pace),
+            devices=DeviceWatch(devices, locks, table, self._settings.pace, self._owners_on),
             users=Users(self._settings.users),
             environments=Environments(
                 self._settings.environments,
@@ -272,8 +275,13 @@ class HostAgent:
 
     def _foreign_on(self, sample: DeviceSample) -> tuple[DeviceProcess, ...]:
         rows = self._parts.table.values()
-        leases = (self._parts.footprint(row) for row in rows if row.device == sample.uuid)
+        leases = (self._parts.footprint(row) for row in rows if sample.uuid in row.devices)
         return foreign_on(sample, leases)
+
+    def _owners_on(self, sample: DeviceSample) -> Mapping[int, ProcessKey]:
+        rows = (r for r in self._parts.table.values() if r.stage is not Stage.FREEING)
+        leases = (self._parts.footprint(row) for row in rows if sample.uuid in row.devices)
+        return owners_on(sample, leases)
 
     # --- the start
 

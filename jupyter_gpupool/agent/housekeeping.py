@@ -7,10 +7,11 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 
 from .carry_out import CarryOut
 from .claim_folders import (
@@ -21,9 +22,11 @@ from .claim_folders import (
     set_aside_working_folders,
 )
 from .device_watch import Pace
+from .launching import part_bytes
 from .memory import kill, outgrown
 from .parts import Parts
 from .seen import Stage
+from .shares import ShareWatch, Taken, used_bytes
 from .stopped import REASON, StoppedWatch, sentence_on, sentence_to_user
 from .stopping import send
 from .zygote_logs import remove_old_zygote_logs
@@ -59,6 +62,7 @@ class Housekeeping:
         self._keep = keep
         self._turn = turn
         self._stopped = StoppedWatch()
+        self._shares = ShareWatch(pace.share_grace_s)
         self.problem = ""
 
     async def tick_for_ever(self) -> None:
@@ -66,6 +70,7 @@ class Housekeeping:
         while True:
             await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
             self._watch_memory()
+            self._watch_shares()
             self._watch_stopped()
             self._parts.devices.judge(self._hands.forget)
             self._parts.processes.look()
@@ -117,6 +122,29 @@ class Housekeeping:
             logger.warning("%s is killed: %s", found.key, found.reason)
             self._parts.table.put(replace(self._parts.table[found.key], killed_for=found.reason))
             kill(found)
+
+    def _watch_shares(self) -> None:
+        """End who takes more of a shared device than its part, after a warning."""
+        for found in self._shares.look(self._taken(), time.monotonic()):
+            seen = self._parts.table[found.key]
+            why = found.kill_for or seen.killed_for
+            self._parts.table.put(replace(seen, over_share=found.warning, killed_for=why))
+            if found.kill_for and seen.process is not None:
+                logger.warning("%s is killed: %s", found.key, found.kill_for)
+                send(seen.process, signal.SIGKILL)
+
+    def _taken(self) -> Iterator[Taken]:
+        devices = self._parts.devices
+        for key, seen in self._parts.table.items():
+            if seen.share == WHOLE_DEVICE or seen.stage is not Stage.ALIVE or seen.device is None:
+                continue
+            device, sample = devices.known.get(seen.device), devices.samples.get(seen.device)
+            if device is not None and sample is not None:
+                yield Taken(
+                    key=key,
+                    used_bytes=used_bytes(sample, devices.owners.get(seen.device, {}), key),
+                    part_bytes=part_bytes(device.memory_bytes, seen.share),
+                )
 
     def _watch_stopped(self) -> None:
         stopped = self._stopped.look(self._parts.table.values())

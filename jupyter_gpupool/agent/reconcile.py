@@ -5,9 +5,12 @@ level-triggered: it looks at what is wanted and what is, never at what changed, 
 or late message changes nothing. What is surplus stops before what is missing starts.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.protocol.launch import Orders, Role
 
 from .keys import ProcessKey
@@ -96,19 +99,15 @@ def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
 
 
 def _missing(wanted: Wanted, seen: Rows) -> Iterator[Action]:
-    begun: set[str] = set()
+    begun: Counter[DeviceUuid] = Counter()
     for key, process in wanted.processes.items():
         there = seen.get(key)
         if there is not None and there.stage is not Stage.AGAIN:
             continue
         if process.retires:
             yield MarkRetired(key=key)
-        elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen):
-            # Should the manager ever want two workers on one device, the second one waits.
-            if process.device in begun:
-                continue
-            if process.device is not None:
-                begun.add(process.device)
+        elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen, begun):
+            begun.update(dict.fromkeys(process.devices, process.share))
             yield Start(key=key, wanted=process)
 
 
@@ -117,15 +116,16 @@ def _has_lost_its_scheduler(key: ProcessKey, seen: Rows) -> bool:
     return scheduler is not None and scheduler.key != key and scheduler.stage is Stage.FAILED
 
 
-def _is_blocked(process: WantedProcess, seen: Rows) -> bool:
-    """Whether another process has to be gone first: on its device, or of an earlier start."""
+def _is_blocked(process: WantedProcess, seen: Rows, begun: Mapping[DeviceUuid, int]) -> bool:
+    """Whether another process has to be gone first: on its devices, or of an earlier start."""
+    others = [other for other in seen.values() if other.key != process.key]
+    if any(o.key.role is Role.SCHEDULER and _is_rival(o.key, process.key) for o in others):
+        return True
+    # Should the manager ever want more of a device than there is, the last ones wait.
     return any(
-        other.key != process.key
-        and (
-            (other.device is not None and other.device == process.device)
-            or (other.key.role is Role.SCHEDULER and _is_rival(other.key, process.key))
-        )
-        for other in seen.values()
+        process.share + begun.get(uuid, 0) + sum(o.share for o in others if uuid in o.devices)
+        > WHOLE_DEVICE
+        for uuid in process.devices
     )
 
 

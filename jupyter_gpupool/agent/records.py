@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, LeaseId
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 
 from .keys import ProcessKey
 from .procfs import ProcessId
@@ -61,7 +62,8 @@ class Records:
         content = json.dumps(_content(seen, self._boot)).encode()
         path = self._folder / _file_name(seen)
         try:
-            if seen.stage in _FOUND_AGAIN:
+            # Only its content says which further devices it has: that must never be half a file.
+            if seen.stage in _FOUND_AGAIN and not seen.further:
                 _write_over(path, content)
             else:
                 write_whole(path, content, sync=False)
@@ -160,7 +162,9 @@ def _content(seen: Seen, boot: str) -> dict[str, Any]:
         "crashes_s": seen.history.crashes_s,
         "clean_ends_s": seen.history.clean_ends_s,
         "restarts": seen.history.restarts,
-        "baseline_bytes": seen.baseline_bytes,
+        "further": seen.further,
+        "share": seen.share,
+        "baselines": seen.baselines,
         "memory_limit_bytes": seen.memory_limit_bytes,
     }
 
@@ -186,7 +190,10 @@ def _read(path: Path, named: Seen, boot: str) -> Seen | None:
             registered=bool(known["registered"]) and same_boot,
             problem=sendable(str(known["problem"])),
             history=_history(known) if same_boot else NO_HISTORY,
-            baseline_bytes=known["baseline_bytes"],
+            further=tuple(map(DeviceUuid, known.get("further", ()))),
+            share=int(known.get("share", WHOLE_DEVICE)),
+            # An agent before this one wrote that of its only device.
+            baselines=tuple(known.get("baselines", (known.get("baseline_bytes"),))),
             memory_limit_bytes=known["memory_limit_bytes"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from jupyter_gpupool.pool.ids import DeviceUuid, LeaseId
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.protocol.launch import Orders, SchedulerState, WorkerState
 from jupyter_gpupool.protocol.link import ProcessPhase, SchedulerReport, WorkerReport
 
@@ -42,7 +43,9 @@ class Seen:
     """One process as the agent sees it.
 
     Attributes:
-        device: The lease's device; None for a scheduler.
+        device: The lease's device, the first of several; None for a scheduler.
+        further: Its other devices.
+        share: Thousandths of its device that are its.
         uid: Whose process it is; None if its record was damaged.
         process: Its process, which may have ended; None until its pid is known.
         used: Whether any process of it may have come to its device.
@@ -50,10 +53,11 @@ class Seen:
         still_named: Its scheduler may still name an earlier process of it.
         closing: Why a worker said it would go; "" while it stays.
         killed_for: Why the agent itself killed it; "" if it did not.
+        over_share: That it takes more than its part of its device, in a sentence, else "".
         stopped: What its user is told while somebody has stopped it; "" while it runs.
         failed_at_s: Monotonic; when it was given up.
         gone_at_s: Monotonic; since when no process of it is left.
-        baseline_bytes: Memory in use on the device before the lease; None if unknown.
+        baselines: Memory in use on each of its devices before the lease; None if unknown.
         orders: What it was last told.
         names_retiring: Workers, on any host, that a scheduler says hand over.
         names_retired: Workers, on any host, that a scheduler says have handed over.
@@ -63,6 +67,8 @@ class Seen:
     stage: Stage
     uid: int | None
     device: DeviceUuid | None = None
+    further: tuple[DeviceUuid, ...] = ()
+    share: int = WHOLE_DEVICE
     process: ProcessId | None = None
     used: bool = False
     address: str | None = None
@@ -74,15 +80,25 @@ class Seen:
     closing: str = ""
     killed_for: str = ""
     stopped: str = ""
+    over_share: str = ""
     history: History = NO_HISTORY
     problem: str = ""
     failed_at_s: float | None = None
     gone_at_s: float | None = None
-    baseline_bytes: int | None = None
+    baselines: tuple[int | None, ...] = ()
     memory_limit_bytes: int | None = None
     orders: Orders | None = None
     names_retiring: tuple[str, ...] = ()
     names_retired: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> tuple[DeviceUuid, ...]:
+        """All its devices; none of a scheduler."""
+        return () if self.device is None else (self.device, *self.further)
+
+    def baseline_on(self, device: DeviceUuid) -> int | None:
+        """Memory in use on one of its devices before the lease; None if unknown."""
+        return dict(zip(self.devices, self.baselines, strict=False)).get(device)
 
     @property
     def pid(self) -> int | None:
@@ -115,6 +131,7 @@ def forking(seen: Seen) -> Seen:
         closing="",
         killed_for="",
         stopped="",
+        over_share="",
         orders=None,
     )
 
@@ -231,8 +248,9 @@ def worker_report(seen: Seen) -> WorkerReport:
         start=seen.key.start,
         lease_id=seen.key.lease_id,
         device=seen.device,
+        further=seen.further,
         phase=phase_of(seen),
         pid=seen.pid,
         restarts=seen.history.restarts,
-        problem=seen.problem or seen.stopped,
+        problem=seen.problem or seen.stopped or seen.over_share,
     )

@@ -41,16 +41,16 @@ async def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
     """
     environment = parts.environments.find(wanted.claim.environment, wanted.claim.interpreter)
     identity = await parts.users.identity_of(wanted.claim.os_user)
-    device = _device_of(wanted, parts)
+    devices = _devices_of(wanted, parts)
     uid, gid = (identity.uid, identity.gid) if identity else (os.getuid(), os.getgid())
     seen = replace(seen, uid=uid)
-    if device is not None:
-        seen = _with_memory(seen, wanted, device, parts)
+    if devices:
+        seen = _with_memory(seen, wanted, parts)
     make_working_folder(parts.folder, seen.key.claim_id, uid=uid, gid=gid)
     launch = launch_of(
         wanted,
         terms=parts.terms,
-        device=device,
+        devices=devices,
         scheduler_address=_scheduler_address(wanted, parts),
     )
     parts.records.write(seen)
@@ -58,13 +58,13 @@ async def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
 
 
 async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
-    """Fork the process, with its device's lock and its log.
+    """Fork the process, with its devices' locks and its log.
 
     Raises:
         PoolError: If it cannot be forked; nothing of it is left then.
     """
-    key, device = prepared.seen.key, prepared.seen.device
-    lock_fd = None if device is None else parts.locks.acquire(device)
+    key = prepared.seen.key
+    lock_fds = tuple(parts.locks.acquire(device) for device in prepared.seen.devices)
     log_fd = open_log(parts.folder, key)
     try:
         pid = await parts.environments.fork(
@@ -72,7 +72,7 @@ async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
             environment=prepared.environment,
             identity=prepared.identity,
             log_fd=log_fd,
-            lock_fd=lock_fd,
+            lock_fds=lock_fds,
         )
     finally:
         os.close(log_fd)
@@ -84,24 +84,24 @@ async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
     return row.id if row is not None else ProcessId(pid, 0)
 
 
-def _with_memory(seen: Seen, wanted: WantedProcess, device: Device, parts: Parts) -> Seen:
-    used_bytes = parts.devices.memory_used_bytes(device.uuid)
+def _with_memory(seen: Seen, wanted: WantedProcess, parts: Parts) -> Seen:
     return replace(
         seen,
-        memory_limit_bytes=memory_limit_bytes(wanted.claim.options, parts.terms),
-        baseline_bytes=used_bytes if seen.baseline_bytes is None else seen.baseline_bytes,
+        memory_limit_bytes=memory_limit_bytes(wanted, parts.terms),
+        baselines=seen.baselines or tuple(map(parts.devices.memory_used_beside, seen.devices)),
     )
 
 
-def _device_of(wanted: WantedProcess, parts: Parts) -> Device | None:
-    if wanted.device is None:
-        return None
-    device = parts.devices.known.get(wanted.device)
-    if device is None:
-        raise NotFound(
-            f"This host has no device {wanted.device}.", hint="It may have fallen off the bus."
-        )
-    return device
+def _devices_of(wanted: WantedProcess, parts: Parts) -> tuple[Device, ...]:
+    found = []
+    for uuid in wanted.devices:
+        device = parts.devices.known.get(uuid)
+        if device is None:
+            raise NotFound(
+                f"This host has no device {uuid}.", hint="It may have fallen off the bus."
+            )
+        found.append(device)
+    return tuple(found)
 
 
 def _scheduler_address(wanted: WantedProcess, parts: Parts) -> str | None:

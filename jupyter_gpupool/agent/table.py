@@ -54,7 +54,7 @@ class Table(Mapping[ProcessKey, Seen]):
 
     def leases_on(self, device: DeviceUuid) -> tuple[LeaseId, ...]:
         """Leases that this device is not free of."""
-        rows = (r for r in self._rows.values() if r.device == device and r.may_use_device)
+        rows = (r for r in self._rows.values() if device in r.devices and r.may_use_device)
         return tuple(row.key.lease_id for row in rows if row.key.lease_id is not None)
 
     def claims(self) -> frozenset[ClaimId]:

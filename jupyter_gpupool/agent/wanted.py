@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.protocol.launch import Orders
 from jupyter_gpupool.protocol.link import Desired, WantedClaim, WantedWorker
 
@@ -23,8 +24,18 @@ class WantedProcess:
 
     @property
     def device(self) -> DeviceUuid | None:
-        """The device it should run on."""
+        """The device it should run on, the first of several."""
         return None if self.worker is None else self.worker.device
+
+    @property
+    def devices(self) -> tuple[DeviceUuid, ...]:
+        """All devices it should run on."""
+        return () if self.worker is None else self.worker.devices
+
+    @property
+    def share(self) -> int:
+        """Thousandths of its device that it should have."""
+        return WHOLE_DEVICE if self.worker is None else self.worker.share
 
     @property
     def retires(self) -> bool:

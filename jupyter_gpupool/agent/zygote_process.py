@@ -14,7 +14,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from jupyter_gpupool.pool.errors import Unavailable
-from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, Launch, Line, Warm
+from jupyter_gpupool.protocol.launch import (
+    Exited,
+    Fork,
+    Forked,
+    Launch,
+    Line,
+    Warm,
+    lock_names,
+)
 
 from .hearsay import Nonsense, hear, may_be_of
 from .launch_file import launch_file
@@ -93,7 +101,13 @@ class ZygoteProcess:
         raise self._unavailable(f"did not get warm within {waited_s:.0f} s")
 
     async def fork(
-        self, request: Fork, launch: Launch, *, log_fd: int, lock_fd: int | None, deadline_s: float
+        self,
+        request: Fork,
+        launch: Launch,
+        *,
+        log_fd: int,
+        lock_fds: tuple[int, ...],
+        deadline_s: float,
     ) -> int:
         """Have a child forked.
 
@@ -109,8 +123,7 @@ class ZygoteProcess:
         try:
             with ExitStack() as stack:
                 given = {"launch": stack.enter_context(launch_file(launch)), "log": log_fd}
-                if lock_fd is not None:
-                    given["lock"] = lock_fd
+                given |= dict(zip(lock_names(len(lock_fds)), lock_fds, strict=True))
                 await self._send(_numbered(request, ticket, tuple(given)), tuple(given.values()))
             forked = await self._answered(answer, deadline_s)
         except asyncio.CancelledError:

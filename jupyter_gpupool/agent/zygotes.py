@@ -144,7 +144,7 @@ class Zygotes:
         return await asyncio.shield(slot.starting)
 
     async def fork(
-        self, launch: Launch, *, identity: Identity | None, log_fd: int, lock_fd: int | None
+        self, launch: Launch, *, identity: Identity | None, log_fd: int, lock_fds: tuple[int, ...]
     ) -> int:
         """Start a scheduler or worker as that user.
 
@@ -155,12 +155,12 @@ class Zygotes:
             Unavailable: If there is no such process; the message holds the zygote's last lines.
         """
         try:
-            return await self._fork_once(launch, identity, log_fd, lock_fd)
+            return await self._fork_once(launch, identity, log_fd, lock_fds)
         except NotSent:
-            return await self._fork_once(launch, identity, log_fd, lock_fd)
+            return await self._fork_once(launch, identity, log_fd, lock_fds)
 
     async def _fork_once(
-        self, launch: Launch, identity: Identity | None, log_fd: int, lock_fd: int | None
+        self, launch: Launch, identity: Identity | None, log_fd: int, lock_fds: tuple[int, ...]
     ) -> int:
         warm = await self.warm(identity)
         if warm.problem:
@@ -173,7 +173,7 @@ class Zygotes:
             _request(slot, identity),
             launch,
             log_fd=log_fd,
-            lock_fd=lock_fd,
+            lock_fds=lock_fds,
             deadline_s=_FORK_WITHIN_S,
         )
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from .errors import BadRequest
 from .lease import WHOLE_DEVICE
 
-_MOST_DEVICES = 1024
-"""More than any host has."""
+MOST_DEVICES = 16
+"""Of one worker: as many as the largest hosts have."""
 _MOST_BYTES = 2**60
 
 
@@ -39,7 +39,7 @@ class WorkerDevices:
                 field="gpus_per_worker",
                 hint='Say one of gpus=2, gpus=0.5 and gpu_memory="10GiB".',
             )
-        if not (0 <= self.count <= _MOST_DEVICES and 0 <= self.share < WHOLE_DEVICE):
+        if not (0 <= self.count <= MOST_DEVICES and 0 <= self.share < WHOLE_DEVICE):
             raise _no_number(self.count or self.share / WHOLE_DEVICE)
         if not 0 <= self.memory_bytes <= _MOST_BYTES:
             raise BadRequest(
@@ -81,7 +81,7 @@ def worker_devices(per_worker: float, memory_bytes: int = 0) -> WorkerDevices:
                 hint="Leave out gpu_memory, or the number of devices a worker.",
             )
         return WorkerDevices(count=0, memory_bytes=memory_bytes)
-    if not (math.isfinite(per_worker) and 0 < per_worker <= _MOST_DEVICES):
+    if not (math.isfinite(per_worker) and 0 < per_worker <= MOST_DEVICES):
         raise _no_number(per_worker)
     if per_worker >= 1:
         if per_worker != int(per_worker):
@@ -99,5 +99,5 @@ def _no_number(per_worker: float) -> BadRequest:
     return BadRequest(
         f"{per_worker:g} devices a worker make no sense.",
         field="gpus_per_worker",
-        hint="Ask for whole ones, or for a part of one from 0.001 to 0.999, such as 0.5.",
+        hint=f"Ask for 1 to {MOST_DEVICES}, or for a part of one from 0.001 to 0.999.",
     )

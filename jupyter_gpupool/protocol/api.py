@@ -21,7 +21,7 @@ from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserN
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, OnIdle, Priority, WorkerBounds, WorkerOptions
 from jupyter_gpupool.pool.units import parse_bytes
-from jupyter_gpupool.pool.worker_devices import worker_devices
+from jupyter_gpupool.pool.worker_devices import MOST_DEVICES, worker_devices
 
 from .bodies import PRINTABLE, Body, View, Words
 from .estimates import ComingView, StartView
@@ -50,7 +50,7 @@ class ClaimBody(Body):
     """The terms of a new claim. Times are seconds."""
 
     workers: Workers
-    gpus_per_worker: Annotated[float, Field(gt=0, le=1024)] = 1
+    gpus_per_worker: Annotated[float, Field(gt=0, le=MOST_DEVICES)] = 1
     """Whole devices of one host, or a part of one below 1; others may hold the rest of it."""
     cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
     """Cores of its host that each worker is counted for; none if they are not to be counted."""

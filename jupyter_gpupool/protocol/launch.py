@@ -9,7 +9,7 @@ Three conversations, each of JSON lines:
 2. agent → child, once: a `Launch` in a sealed memory file. It holds secrets: the zygote passes the
    descriptor on unread and closes it; the child reads it after it has become its user.
 3. child ↔ agent, on the agent's Unix socket, opened by the child and opened again whenever it is
-   lost: `Hello` (a worker adds its device's lock descriptor as SCM_RIGHTS), then `SchedulerState`
+   lost: `Hello` (a worker adds its devices' lock descriptors as SCM_RIGHTS), then `SchedulerState`
    or `WorkerState` whenever it changed, whole each time; the agent answers with `Orders`, whole
    each time. A lost, repeated or late line changes nothing.
 """
@@ -56,8 +56,17 @@ class Fork(Line):
 
 
 FORK_DESCRIPTORS = ("launch", "log", "lock")
-"""`launch`: memory file with the `Launch`. `log`: becomes stdout and stderr. `lock`: a worker's
-host-wide device lock, kept open for life so that the lock outlives a dead agent."""
+"""`launch`: memory file with the `Launch`. `log`: becomes stdout and stderr. `lock`, `lock-1` and
+so on: the host-wide locks of a worker's devices, open for life so that they outlive a dead agent.
+"""
+MOST_LOCKS = 16
+"""Devices of one worker."""
+MOST_DESCRIPTORS = 2 + MOST_LOCKS
+
+
+def lock_names(count: int) -> tuple[str, ...]:
+    """What the locks of so many devices are called, in the devices' order."""
+    return tuple(f"lock-{number}" if number else "lock" for number in range(count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +109,11 @@ class WorkerLaunch(DaskCudaOptions):
 
     Attributes:
         device: UUID for CUDA_VISIBLE_DEVICES; a simulated one sets it to "".
+        further: Those of its other devices.
         simulated: No NVML and no CUDA: only DeviceHostFile and PreImport of dask-cuda run.
-        device_memory_bytes: The device's own memory (a MIG instance's, not its parent's).
+        device_memory_bytes: Its (first) device's own memory (a MIG instance's, not its parent's);
+            its part of that, if others may have the rest.
+        is_part: Whether they may.
         cpu_affinity: Logical CPUs to stay on; empty leaves it to dask-cuda.
     """
 
@@ -109,6 +121,8 @@ class WorkerLaunch(DaskCudaOptions):
     simulated: bool
     device_memory_bytes: int
     memory_limit_bytes: int
+    further: tuple[str, ...] = ()
+    is_part: bool = False
     cpu_affinity: tuple[int, ...] = ()
 
 

@@ -27,7 +27,7 @@ class AgentLink:
     Args:
         path: The agent's Unix socket.
         hello: Who this is.
-        lock_fd: The device's lock, handed back with each hello.
+        lock_fds: The locks of its devices, handed back with each hello.
         obey: Called with each whole set of orders.
         refused: Called when an agent that is there does not know this process and never did.
     """
@@ -39,11 +39,11 @@ class AgentLink:
         *,
         obey: Callable[[Orders], None],
         refused: Callable[[], None],
-        lock_fd: int | None = None,
+        lock_fds: tuple[int, ...] = (),
     ) -> None:
         self._path = path
         self._hello = hello
-        self._lock_fd = lock_fd
+        self._lock_fds = lock_fds
         self._obey = obey
         self._refused = refused
         self._state: State | None = None
@@ -111,8 +111,7 @@ class AgentLink:
         return heard
 
     def _greet(self, connection: socket.socket) -> None:
-        descriptors = [] if self._lock_fd is None else [self._lock_fd]
-        socket.send_fds(connection, [self._hello.encode()], descriptors)
+        socket.send_fds(connection, [self._hello.encode()], self._lock_fds)
 
     async def _keep_telling(self, writer: asyncio.StreamWriter) -> None:
         self._changed.set()

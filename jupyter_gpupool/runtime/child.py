@@ -17,7 +17,7 @@ from pathlib import Path
 import dask.config
 import numpy as np
 
-from jupyter_gpupool.protocol.launch import Fork, Launch, Role, decode
+from jupyter_gpupool.protocol.launch import MOST_LOCKS, Fork, Launch, Role, decode, lock_names
 
 from . import identity, scheduler, threads, warming, worker
 from .problems import CannotStart
@@ -57,7 +57,7 @@ def keep_only(descriptors: Mapping[str, int], others: Collection[int] = ()) -> N
     os.dup2(nothing, 0)
     for stream in (1, 2):
         os.dup2(log, stream)
-    kept = {descriptors[name] for name in ("launch", "lock") if name in descriptors}
+    kept = {descriptor for name, descriptor in descriptors.items() if name != "log"}
     close_all_but({0, 1, 2} | kept | set(others))
 
 
@@ -77,7 +77,8 @@ def become(request: Fork, descriptors: Mapping[str, int]) -> int:
         _settle(launch)
         if launch.role is Role.SCHEDULER:
             return scheduler.run(launch)
-        return worker.run(launch, lock_fd=descriptors.get("lock"))
+        names = filter(descriptors.__contains__, lock_names(MOST_LOCKS))
+        return worker.run(launch, lock_fds=tuple(descriptors[name] for name in names))
     except CannotStart as problem:
         _say(f"The {role} cannot start: {problem}")
     except Exception as error:  # noqa: BLE001 - its last line is the reason a user reads

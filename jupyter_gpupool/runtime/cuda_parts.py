@@ -57,22 +57,36 @@ def _simulated(launch: WorkerLaunch) -> CudaParts:
 
 
 def _host_file(launch: WorkerLaunch) -> tuple[type[DeviceHostFile], dict[str, int | None]]:
-    limit = device_limit_bytes(launch.device_memory_limit, launch.device_memory_bytes, parse_bytes)
     return DeviceHostFile, {
-        "device_memory_limit": limit,
+        "device_memory_limit": _device_limit_bytes(launch),
         "memory_limit": launch.memory_limit_bytes,
     }
 
 
 def _data(launch: WorkerLaunch) -> Any:
     # In bytes: dask-cuda would ask the host's first device, which may be a MIG parent, or lost.
-    limit = device_limit_bytes(launch.device_memory_limit, launch.device_memory_bytes, parse_bytes)
     choose = worker_data_function(
-        device_memory_limit=limit,
+        device_memory_limit=_device_limit_bytes(launch),
         memory_limit=launch.memory_limit_bytes,
         enable_cudf_spill=launch.enable_cudf_spill,
     )
     return choose(launch.device)
+
+
+def _device_limit_bytes(launch: WorkerLaunch) -> int | None:
+    limit = device_limit_bytes(launch.device_memory_limit, launch.device_memory_bytes, parse_bytes)
+    if not launch.is_part:
+        return limit
+    return min(limit or launch.device_memory_bytes, launch.device_memory_bytes)
+
+
+def _most_pool_bytes(launch: WorkerLaunch) -> str | int | None:
+    """How far RMM may grow: on a part of a device never beyond that."""
+    most = size_or_share(launch.rmm_maximum_pool_size, launch.device_memory_bytes)
+    has_pool = launch.rmm_pool_size is not None or launch.rmm_async
+    if most is None and launch.is_part and has_pool:
+        return size_or_share("1.0", launch.device_memory_bytes)
+    return most
 
 
 def _plugins(launch: WorkerLaunch) -> tuple[Any, ...]:
@@ -80,7 +94,7 @@ def _plugins(launch: WorkerLaunch) -> tuple[Any, ...]:
     plugins = worker_plugins(
         device_index=launch.device,
         rmm_initial_pool_size=size_or_share(launch.rmm_pool_size, device_bytes),
-        rmm_maximum_pool_size=size_or_share(launch.rmm_maximum_pool_size, device_bytes),
+        rmm_maximum_pool_size=_most_pool_bytes(launch),
         rmm_managed_memory=launch.rmm_managed_memory,
         rmm_async_alloc=launch.rmm_async,
         rmm_release_threshold=size_or_share(launch.rmm_release_threshold, device_bytes),

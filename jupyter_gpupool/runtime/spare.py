@@ -8,14 +8,13 @@ import os
 import socket
 import sys
 
-from jupyter_gpupool.protocol.launch import Fork, decode
+from jupyter_gpupool.protocol.launch import MOST_DESCRIPTORS, Fork, decode
 
 from . import child, warming
 from .rehearsal import rehearse
 from .spares import READY
 
 MOST_BYTES = 256 * 1024
-MOST_DESCRIPTORS = 8
 
 
 def live(link: socket.socket) -> int:

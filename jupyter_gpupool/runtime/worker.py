@@ -75,7 +75,7 @@ class LeaseWorker(distributed.Worker):
         return closed
 
 
-def run(launch: Launch, *, lock_fd: int | None) -> int:
+def run(launch: Launch, *, lock_fds: tuple[int, ...]) -> int:
     """Be the lease's worker until it is stopped, removed or left alone.
 
     Returns:
@@ -84,9 +84,11 @@ def run(launch: Launch, *, lock_fd: int | None) -> int:
     check_protocol(launch.protocol)
     if launch.worker is None:
         raise CannotStart("its launch does not say what a worker has to know.")
-    os.environ["CUDA_VISIBLE_DEVICES"] = "" if launch.worker.simulated else launch.worker.device
-    _configure(launch.worker)
-    return live_until_ended(_Process(launch, launch.worker, lock_fd).serve())
+    options = launch.worker
+    visible = () if options.simulated else (options.device, *options.further)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible)
+    _configure(options)
+    return live_until_ended(_Process(launch, options, lock_fds).serve())
 
 
 def _configure(launch: WorkerLaunch) -> None:
@@ -98,10 +100,10 @@ def _configure(launch: WorkerLaunch) -> None:
 
 
 class _Process:
-    def __init__(self, launch: Launch, worker: WorkerLaunch, lock_fd: int | None) -> None:
+    def __init__(self, launch: Launch, worker: WorkerLaunch, lock_fds: tuple[int, ...]) -> None:
         self._launch = launch
         self._options = worker
-        self._lock_fd = lock_fd
+        self._lock_fds = lock_fds
         self._stop = asyncio.Event()
         self._stop_reason = STOPPED
 
@@ -127,7 +129,7 @@ class _Process:
             Hello(role=launch.role, claim_id=launch.claim_id, lease_id=launch.lease_id),
             obey=lambda orders: self._learn_address(orders.scheduler_address),
             refused=self._give_up,
-            lock_fd=self._lock_fd,
+            lock_fds=self._lock_fds,
         )
         link.tell(WorkerState(registered=False))
         return link

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from jupyter_gpupool.protocol.launch import Exited, Fork, Forked, decode
+from jupyter_gpupool.protocol.launch import MOST_DESCRIPTORS, Exited, Fork, Forked, decode
 
 from . import identity, warming
 from .spares import Spares
@@ -24,7 +24,6 @@ from .spares import Spares
 _DASHBOARDS_AFTER_S = 1.0
 """How long it has to be quiet before the dashboards are loaded, for which nobody waits."""
 _MOST_BYTES = 256 * 1024
-_MOST_DESCRIPTORS = 8
 _WITHOUT_DASHBOARDS = "without-dashboards"
 
 
@@ -107,7 +106,7 @@ class Zygote:
         return not problem
 
     def _answer(self) -> bool:
-        line, descriptors, _, _ = socket.recv_fds(self._link, _MOST_BYTES, _MOST_DESCRIPTORS)
+        line, descriptors, _, _ = socket.recv_fds(self._link, _MOST_BYTES, MOST_DESCRIPTORS)
         if self._dashboards_due_s is not None:
             self._dashboards_due_s = time.monotonic() + _DASHBOARDS_AFTER_S
         for descriptor in descriptors:

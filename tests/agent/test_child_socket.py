@@ -15,6 +15,7 @@ from jupyter_gpupool.agent import child_connection
 from jupyter_gpupool.agent.child_socket import ChildSocket
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.launch import (
+    MOST_LOCKS,
     Hello,
     Orders,
     Role,
@@ -42,7 +43,7 @@ class Agent:
             path,
             admit=self._admit,
             heard=lambda hello, state: self._note("heard", state),
-            lock_returned=lambda hello, fd: self._note("lock", fd),
+            locks_returned=lambda hello, fds: self._note("locks", fds),
         )
 
     def _admit(self, hello, pid, uid):
@@ -163,17 +164,17 @@ async def test_forgotten_orders_are_not_repeated(agent, connect):
     assert await child.hear() == Orders()
 
 
-async def test_lock_comes_back_with_hello(agent, tmp_path):
-    """The descriptor beside a hello is handed on, open."""
-    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+async def test_locks_come_back_with_hello(agent, tmp_path):
+    """The descriptors beside a hello are handed on, open and in their order."""
+    locks = [os.open(tmp_path / f"lock-{n}", os.O_RDWR | os.O_CREAT) for n in range(MOST_LOCKS)]
+    fcntl.flock(locks[0], fcntl.LOCK_EX)
     with socket.socket(socket.AF_UNIX) as child:
         child.connect(str(tmp_path / "agent.sock"))
-        socket.send_fds(child, [WORKER.encode()], [lock])
-        returned = await agent.next("lock")
-    assert os.fstat(returned).st_ino == os.fstat(lock).st_ino
-    assert fcntl.fcntl(returned, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
-    for fd in (lock, returned):
+        socket.send_fds(child, [WORKER.encode()], locks)
+        returned = await agent.next("locks")
+    assert [os.fstat(fd).st_ino for fd in returned] == [os.fstat(fd).st_ino for fd in locks]
+    assert all(fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC for fd in returned)
+    for fd in (*locks, *returned):
         os.close(fd)
 
 

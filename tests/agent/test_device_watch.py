@@ -119,10 +119,10 @@ async def test_lock_of_another_pool_is_seen(watching, tmp_path) -> None:
 
 async def test_memory_in_use_is_the_next_lease_baseline(watching) -> None:
     """Unknown before the first sample."""
-    assert watching.watch.memory_used_bytes("GPU-1") is None
+    assert watching.watch.memory_used_beside("GPU-1") is None
     watching.gpu.says = {"memory_used_bytes": 3}
     await watching.look()
-    assert watching.watch.memory_used_bytes("GPU-1") == 3
+    assert watching.watch.memory_used_beside("GPU-1") == 3
 
 
 def test_foreign_process_is_described_without_its_arguments() -> None:
@@ -182,7 +182,7 @@ async def test_desktop_is_no_part_of_a_baseline(watching) -> None:
     desktop = DeviceProcess(pid=8, memory_bytes=30, graphics_only=True)
     watching.gpu.says = {"memory_used_bytes": 50, "processes": (desktop,)}
     await watching.look()
-    assert watching.watch.memory_used_bytes("GPU-1") == 20
+    assert watching.watch.memory_used_beside("GPU-1") == 20
 
 
 async def test_watch_that_is_told_to_end_as_it_wakes_ends(watching) -> None:

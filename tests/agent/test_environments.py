@@ -69,7 +69,7 @@ class Host:
         )
         try:
             return await self.environments.fork(
-                launch, environment=environment, identity=identity, log_fd=log, lock_fd=None
+                launch, environment=environment, identity=identity, log_fd=log, lock_fds=()
             )
         finally:
             os.close(log)

@@ -123,6 +123,6 @@ async def _fork(zygotes: Zygotes, folder: Path) -> None:
     )
     log = os.open(os.devnull, os.O_WRONLY)
     try:
-        await zygotes.fork(launch, identity=NOBODY, log_fd=log, lock_fd=None)
+        await zygotes.fork(launch, identity=NOBODY, log_fd=log, lock_fds=())
     finally:
         os.close(log)

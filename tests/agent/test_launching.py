@@ -40,7 +40,9 @@ def launch(wanted_claim):
         )
         key = ProcessKey("c1", 1, "l1" if device else None)
         wanted = WantedProcess(key=key, claim=claim, worker=worker if device else None)
-        return launch_of(wanted, terms=TERMS, device=device, scheduler_address="tls://s:1")
+        return launch_of(
+            wanted, terms=TERMS, devices=(device,) if device else (), scheduler_address="tls://s:1"
+        )
 
     return make
 

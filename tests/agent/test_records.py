@@ -28,7 +28,7 @@ def test_record_comes_back_as_it_was(records, worker_seen) -> None:
     """All that the next agent has to know."""
     seen = worker_seen(
         history=History(crashes_s=(1.5,), restarts=1),
-        baseline_bytes=7,
+        baselines=(7,),
         memory_limit_bytes=9,
         registered=True,
         problem="p",

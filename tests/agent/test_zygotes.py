@@ -84,7 +84,7 @@ def _launch(folder: Path, **changes) -> Launch:
 async def _fork(zygotes, folder, identity=None):
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        return await zygotes.fork(_launch(folder), identity=identity, log_fd=log, lock_fd=None)
+        return await zygotes.fork(_launch(folder), identity=identity, log_fd=log, lock_fds=())
     finally:
         os.close(log)
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -72,7 +72,7 @@ class Host:
         self.ends: dict[int, int] = {}
         self.pids: dict[str, int] = {}
         self.processes: dict[str, procfs.ProcessId] = {}
-        self.locks: dict[str, int] = {}
+        self.locks: dict[str, tuple[int, ...]] = {}
         self.hellos: list[Hello] = []
         self.is_admitting = True
         self._changed = asyncio.Event()
@@ -90,7 +90,7 @@ class Host:
             self.folder / "agent.sock",
             admit=self._admit,
             heard=self._note_state,
-            lock_returned=self._note_lock,
+            locks_returned=self._note_locks,
         )
 
     def a_claim(self) -> Claim:
@@ -113,20 +113,20 @@ class Host:
         *,
         address: str | None = None,
         identity: Identity | None = None,
-        lock_fd: int | None = None,
+        lock_fds: tuple[int, ...] = (),
         **options,
     ) -> int:
         """A worker of the claim on a simulated device."""
         launch = self.launch(claim, Role.WORKER, lease, address=address, **options)
-        return await self.fork(launch, identity=identity, lock_fd=lock_fd)
+        return await self.fork(launch, identity=identity, lock_fds=lock_fds)
 
-    async def fork(self, launch: Launch, *, identity=None, lock_fd=None) -> int:
+    async def fork(self, launch: Launch, *, identity=None, lock_fds=()) -> int:
         """Any launch; its log is named after it."""
         if identity is not None:
             os.chown(launch.folder, identity.uid, identity.gid)
         log = os.open(self.log_of(launch), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            pid = await self.zygotes.fork(launch, identity=identity, log_fd=log, lock_fd=lock_fd)
+            pid = await self.zygotes.fork(launch, identity=identity, log_fd=log, lock_fds=lock_fds)
         finally:
             os.close(log)
         self.pids[f"{launch.claim_id}/{launch.lease_id}"] = pid
@@ -244,7 +244,7 @@ class Host:
         await self.zygotes.close()
         await self.socket.close()
         self.kill_all()
-        for fd in self.locks.values():
+        for fd in itertools.chain.from_iterable(self.locks.values()):
             os.close(fd)
 
     def _admit(self, hello: Hello, pid: int, uid: int) -> bool:
@@ -256,11 +256,10 @@ class Host:
         self.states.setdefault(f"{hello.claim_id}/{hello.lease_id}", []).append(state)
         self._changed.set()
 
-    def _note_lock(self, hello: Hello, descriptor: int) -> None:
-        older = self.locks.pop(hello.lease_id, None)
-        if older is not None:
+    def _note_locks(self, hello: Hello, descriptors: Sequence[int]) -> None:
+        for older in self.locks.pop(hello.lease_id, ()):
             os.close(older)
-        self.locks[hello.lease_id] = descriptor
+        self.locks[hello.lease_id] = tuple(descriptors)
         self._changed.set()
 
     def _note_end(self, pid: int, status: int) -> None:

@@ -6,7 +6,7 @@ import os
 import pytest
 from distributed import Client
 
-from jupyter_gpupool.protocol.launch import Orders, Role
+from jupyter_gpupool.protocol.launch import MOST_LOCKS, Orders, Role
 from jupyter_gpupool.runtime.problems import ExitCode
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,19 +27,23 @@ async def test_new_agent_hears_everything_anew(host, claim):
     await host.until(lambda: (s := host.state_of(claim, "lease-a")) and s.registered)
 
 
-async def test_worker_hands_its_devices_lock_back(host, claim, tmp_path):
-    """The lock outlives an agent: the next one gets the very same open file."""
-    lock = os.open(tmp_path / "device", os.O_RDWR | os.O_CREAT)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    await host.fork_worker(claim, "lease-a", lock_fd=lock)
-    os.close(lock)
-    await host.until(lambda: "lease-a" in host.locks)
-    os.close(host.locks.pop("lease-a"))
+@pytest.mark.parametrize("count", [1, MOST_LOCKS])
+async def test_worker_hands_its_devices_locks_back(host, claim, tmp_path, count):
+    """Locks outlive an agent: the next one gets the very same open files, in the same order."""
+    devices = [tmp_path / f"device-{number}" for number in range(count)]
+    locks = tuple(os.open(device, os.O_RDWR | os.O_CREAT) for device in devices)
+    for lock in locks:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    await host.fork_worker(claim, "lease-a", lock_fds=locks)
+    for lock in (*locks, *await host.until(lambda: host.locks.pop("lease-a", None))):
+        os.close(lock)
     await _replace_agent(host)
     returned = await host.until(lambda: host.locks.get("lease-a"))
-    assert os.fstat(returned).st_ino == (tmp_path / "device").stat().st_ino
-    with (tmp_path / "device").open() as again, pytest.raises(BlockingIOError):
-        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    inodes = [os.fstat(lock).st_ino for lock in returned]
+    assert inodes == [device.stat().st_ino for device in devices]
+    for device in devices:
+        with device.open() as again, pytest.raises(BlockingIOError):
+            fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 async def test_work_goes_on_without_an_agent(host, claim):
