@@ -55,6 +55,11 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
     return format_duration((now or datetime.now(UTC)) - moment)
 
 
+def moment(at: datetime) -> str:
+    """A moment as tables show it, the same for everybody."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def _plain(shown: "BaseModel | Sequence[BaseModel] | dict[str, Any]") -> Any:
     if isinstance(shown, dict):
         return shown

@@ -18,6 +18,8 @@ from .demo import demo
 from .doctor.command import doctor
 from .estimate import estimate
 from .events import events
+from .policy.command import policy
+from .queues import queues
 from .reservations import reservations, reserve, unreserve
 from .services import agent, manager
 from .status import devices, hosts, status
@@ -59,6 +61,8 @@ for _command in (
     reserve,
     reservations,
     unreserve,
+    queues,
+    policy,
     token,
     demo,
     doctor,

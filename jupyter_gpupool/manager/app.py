@@ -266,8 +266,13 @@ class ManagerApp(Application):
             start_within_s=self.start_within_s,
             most_claims_a_user=self.most_claims_a_user,
             policy_source="" if self.embedded else read_policy_file(self.policy_file),
-            policy_file="" if self.embedded else self.policy_file,
+            policy_file=self._policy_path(),
         )
+
+    def _policy_path(self) -> str:
+        if self.embedded or not self.policy_file:
+            return ""
+        return str(Path(self.policy_file).expanduser().absolute())
 
     def _tls(self) -> Tls | None:
         if not self.certfile and not self.keyfile:

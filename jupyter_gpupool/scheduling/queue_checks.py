@@ -66,8 +66,10 @@ def check_guarantees(tree: QueueTree, capacity: Amount | None) -> None:
         total = tuple(map(sum, zip(*(has[name] for name in below), strict=True)))
         total = minimum(total, no_limit(tree.kinds))
         if not fits(total, has[parent]):
-            at = _key(below[0] if parent is None else parent, "guarantee")
-            raise BadRequest(_too_much(tree, parent, total, has[parent]), field=at)
+            # Of those at the top, the one that is guaranteed most is where to look first.
+            at = max(below, key=lambda name: has[name]) if parent is None else parent
+            said = _too_much(tree, parent, total, has[parent])
+            raise BadRequest(said, field=_key(at, "guarantee"))
 
 
 def _bounded(guarantee: Amount, available: Amount) -> Amount:

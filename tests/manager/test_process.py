@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -128,6 +129,27 @@ def test_wrong_policy_stops_the_start_with_its_key(start, tmp_path):
     assert manager.process.wait(_WITHIN_S) == 1
     [line] = manager.log.read_text().splitlines()
     assert 'The parent "b" of queue "a" is unknown.' in line
+
+
+def test_policy_file_wins_at_each_start(start, tmp_path):
+    """What an admin applied meanwhile stays in the history, and they were warned."""
+    file, token = tmp_path / "policy.toml", tmp_path / "state" / "admin-token"
+    file.write_text('[queues.filed]\nusers = ["*"]\n')
+    for restart in range(2):
+        port = _free_port()
+        manager = start(f"--port={port}", f"--policy={file}")
+        bearer = _bearer(manager.await_file(token))
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", headers=bearer) as client:
+            _await(partial(_answers, client))
+            assert client.get("/policy").json()["queues"][0]["name"] == "filed"
+            body = {"source": '[queues.sent]\nusers = ["*"]\n', "comment": "over the API"}
+            [warning] = client.post("/policy/apply", json=body).json()["warnings"]
+            made = client.get("/policy/revisions").json()
+        assert f"policy file {file} says something else" in warning
+        told = [(each["by"], each["comment"]) for each in made]
+        both = [("admin", "over the API"), ("manager", f"At its start, from {file}.")]
+        assert told == both * (restart + 1)
+        assert manager.end() == 0
 
 
 def test_port_in_use_is_one_line(start):
@@ -316,6 +338,13 @@ def _await(look):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
     return found
+
+
+def _answers(client: httpx.Client) -> bool:
+    try:
+        return client.get("/status").is_success
+    except httpx.ConnectError:
+        return False
 
 
 def _bearer(token: str) -> dict[str, str]:

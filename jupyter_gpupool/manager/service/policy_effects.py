@@ -42,16 +42,16 @@ def _gone_queues(
             gone[queue].append(claim)
     for queue, left in sorted(gone.items()):
         homes = {None if (home := after.queue_of(claim)) is None else home.name for claim in left}
-        yield f"Queue {queue} is gone and {_has_open(left)}; {_stay(left)} {_where(homes)}."
+        yield f"Queue {queue} is gone and {_has_open(left)}, kept {_where(homes)}."
 
 
 def _where(homes: Collection[str | None]) -> str:
-    named = _names(home for home in homes if home is not None)
-    within = f"as of {named} from now on" if named else ""
+    named = [home for home in homes if home is not None]
+    within = f"in queue{'s' if len(named) > 1 else ''} {_names(named)} from now on"
     if None not in homes:
         return within
-    lost = "without a share where their owners belong to no queue, behind everybody else"
-    return f"{within}, or {lost}" if within else lost
+    lost = "without a share, behind everybody else, where their owners belong to no queue"
+    return f"{within}, or {lost}" if named else lost
 
 
 def _strangers(

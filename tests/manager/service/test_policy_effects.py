@@ -46,7 +46,7 @@ async def test_claims_of_a_gone_queue_stay_and_stand_elsewhere(teams):
     """Where their owners' claims go now; who waits is served there."""
     running, waiting = await teams.claim(4), await teams.claim(2, user="bob")
     assert await change(teams, NO_VISION) == (
-        "Queue vision is gone and has 2 open claims; they stay as of others from now on.",
+        "Queue vision is gone and has 2 open claims, kept in queue others from now on.",
     )
     assert teams.now(running).phase is Phase.STARTING
     [agent] = teams.agents.values()
@@ -64,8 +64,8 @@ async def test_claims_of_users_without_any_queue_come_after_all_others(teams):
     nobody = f'[queues.others]\nusers = ["eve"]\n[priorities.exam]\nrank = 300\n{KEEP}'
     [told] = await change(teams, nobody)
     assert told == (
-        "Queue vision is gone and has 2 open claims; they stay without a share where their"
-        " owners belong to no queue, behind everybody else."
+        "Queue vision is gone and has 2 open claims, kept without a share, behind everybody"
+        " else, where their owners belong to no queue."
     )
     younger = await teams.claim(4, user="eve")
     for serving, served in ((running, younger), (younger, waiting)):
@@ -120,7 +120,7 @@ async def test_what_else_would_surprise_is_told(teams):
     )
     made = await teams.service.execute(partial(reserve, command=booking))
     gone, ranks, void, reclaims = await change(teams, '[queues.others]\nusers = ["*"]\n')
-    assert gone.startswith("Queue vision is gone and has 1 open claim; it stays as of others")
+    assert gone.startswith("Queue vision is gone and has 1 open claim, kept in queue others")
     assert ranks.startswith("1 open claim has the priority exam, which is gone, and will rank last")
     assert void.startswith(f"Reservation {made} of 1 device is for queue vision, which is gone:")
     assert reclaims.startswith("What queues hold beyond their share can be taken back from now on")

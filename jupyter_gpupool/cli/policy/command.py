@@ -1,0 +1,22 @@
+"""The group `policy`."""
+
+import click
+
+from .apply import apply
+from .check import check
+from .diff import diff
+from .history import history
+from .rollback import rollback
+from .show import show
+
+
+@click.group()
+def policy() -> None:
+    """See, check, compare and change the pool's policy.
+
+    FILE is a TOML document, "-" standard input. For admins; users see their queues with show.
+    """
+
+
+for _command in (show, check, diff, apply, history, rollback):
+    policy.add_command(_command)
