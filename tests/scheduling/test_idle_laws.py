@@ -38,7 +38,7 @@ _WEEKEND = frozenset({Day.SAT, Day.SUN})
 _SHORT = Terms(warn_s=120, after_s=240, action=OnIdle.RELEASE)
 _KEEP = KeepAlive(longest_s=600, per_day_s=1800)
 _NIGHT = Match(hours=Hours(zone=_BERLIN, begin_min=60, end_min=180, days=_WEEKEND))
-_LATE = Match(hours=Hours(zone=_NEW_YORK, begin_min=23 * 60, end_min=90))
+_LATE = Match(hours=Hours(zone=_NEW_YORK, begin_min=23 * 60, end_min=90, days=_WEEKEND))
 _RULES = (
     a_rule("night", match=_NIGHT, idle=_SHORT, keep_alive=_KEEP),
     a_rule("late", match=_LATE, idle=Terms(warn_s=60, after_s=600), only_when_wanted=True),
