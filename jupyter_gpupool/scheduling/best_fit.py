@@ -81,12 +81,22 @@ def _one_rack(inventory: Inventory, wish: Wish, count: int) -> int:
     by_room = [(free // each, bays & among) for free, bays in enumerate(inventory.by_free)]
     levels = [level for level in reversed(by_room) if all(level)]
     least = _hosts_for(levels, among, count)
+    # The emptiest of so few hosts takes no less than the average.
+    large = _at_least(levels, -(-count // least)) if least else 0
     fitting = [
         bays & among
         for name, bays in racks.items()
-        if least and name and _hosts_for(levels, bays, count, least) == least
+        if name and bays & large and _hosts_for(levels, bays, count, least) == least
     ]
     return min(fitting, key=_fullness(inventory, wish), default=among)
+
+
+def _at_least(levels: Sequence[tuple[int, int]], room: int) -> int:
+    """Bits of the bays on which so many workers fit."""
+    found = 0
+    for in_each, bays in levels:
+        found |= bays if in_each >= room else 0
+    return found
 
 
 def _hosts_for(

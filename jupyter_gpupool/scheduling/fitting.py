@@ -51,8 +51,13 @@ class Sieve:
             else:
                 sifted.hindered.append(hindrance)
         self._probe(ledger, open_to)
+        # Those alike fit together or not at all.
+        known: dict[tuple[int, int], bool] = {}
         for member in open_to:
-            if self.fits(ledger, member):
+            alike = member.alike, member.needs
+            if alike not in known:
+                known[alike] = self.fits(ledger, member)
+            if known[alike]:
                 sifted.fitting.append(member)
             else:
                 sifted.hindered.append(Hindrance(member, Constraint.DEVICES))
@@ -67,6 +72,13 @@ class Sieve:
             return False
         return bool(place(ledger, member, count, count))
 
+    def might_fit(self, ledger: Ledger, member: Member) -> bool:
+        """The same for somebody who will be placed at once, which tells for certain."""
+        count, shape = member.needs, member.view.worker
+        if count < self.too_big.get(shape, count + 1):
+            return True
+        return bool(shape.share) and _might_share(ledger.inventory, shape, member.sharer)
+
     def note(self, member: Member) -> None:
         """Remember that a claim found no room."""
         count, shape = member.needs, member.view.worker
@@ -78,14 +90,16 @@ class Sieve:
             del self.too_big[shape]
 
     def _probe(self, ledger: Ledger, waiting: Iterable[Member]) -> None:
-        wanted: dict[WorkerShape, set[int]] = {}
-        sharers: dict[WorkerShape, str] = {}
+        needed: dict[int, tuple[Member, set[int]]] = {}
         for member in waiting:
-            shape = member.view.worker
-            wanted.setdefault(shape, set()).add(member.needs)
-            sharers[shape] = member.sharer
-        for shape, counts in wanted.items():
-            self.probe(ledger.inventory, shape, counts, sharers[shape])
+            if member.alike not in needed:
+                needed[member.alike] = member, set()
+            needed[member.alike][1].add(member.needs)
+        wanted: dict[WorkerShape, tuple[str, set[int]]] = {}
+        for member, counts in needed.values():
+            wanted.setdefault(member.view.worker, (member.sharer, set()))[1].update(counts)
+        for shape, (sharer, counts) in wanted.items():
+            self.probe(ledger.inventory, shape, counts, sharer)
 
     def probe(
         self, inventory: Inventory, shape: WorkerShape, counts: Iterable[int], sharer: str

@@ -107,10 +107,10 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     hindrance = stops(ledger, member, count)
     if hindrance is not None:
         return hindrance
-    fits = turns.sieve.fits(ledger, member)
-    if not fits and not kept.reservations:
+    might_fit = turns.sieve.might_fit(ledger, member)
+    if not might_fit and not kept.reservations:
         return Hindrance(member, Constraint.DEVICES)
-    spots = kept.place(member, count, is_too_big=not fits)
+    spots = kept.place(member, count, is_too_big=not might_fit)
     if not spots:
         turns.sieve.note(member)
         return Hindrance(member, kept.constraint(member, count))

@@ -277,6 +277,10 @@ class Inventory:
         parts = sum(sum(self.bays[bay].parts.values()) for bay in bits(self.with_parts))
         return whole * WHOLE_DEVICE + parts
 
+    def free_among(self, bays: int) -> int:
+        """Count the devices of some bays that are wholly free."""
+        return sum(free * (found & bays).bit_count() for free, found in enumerate(self.by_free))
+
     def host_number(self, host_id: HostId) -> int | None:
         """The number of a host that is there."""
         return self.layout.numbers.get(host_id)

@@ -6,7 +6,7 @@ go after all is spared, and the whole is judged again. After the scenario solver
 NVIDIA/KAI-Scheduler.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -84,6 +84,22 @@ def make_room(
         return None
     finally:
         ledger.roll_back(mark)
+
+
+def might_be_enough(ledger: Ledger, claimant: Member, pieces: Iterable[Piece]) -> bool:
+    """Whether a claim might fit if all of these went: counted, without trying.
+
+    Where only parts of devices are asked for, it always might.
+    """
+    inventory, shape = ledger.inventory, claimant.view.worker
+    lacking, accepted = claimant.needs * shape.devices, inventory.accepting(shape)
+    for piece in pieces:
+        if lacking <= 0:
+            return True
+        for spot in piece.spots:
+            if accepted >> spot.bay & 1:
+                lacking -= spot.devices.bit_count()
+    return lacking <= 0 or inventory.free_among(accepted) >= lacking
 
 
 def _place_one(search: _Search) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from .ledger import Member
-from .making_room import Room, make_room
+from .making_room import Room, make_room, might_be_enough
 from .pieces import Piece
 from .protected import is_protected
 from .victims import Holders
@@ -23,8 +23,11 @@ def outrank_for(holders: Holders, claimant: Member) -> Room | None:
     kind = (outrank_for, claimant.leaf, view.worker, view.priority, grows)
     if not holders.may_search(kind, count):
         return None
-    pieces, may_move = _outranked(holders, claimant, grows=grows), ledger.rules.may_move
-    room = make_room(ledger, claimant, pieces, lambda *_: True, may_move=may_move)
+    pieces = list(_outranked(holders, claimant, grows=grows))
+    if not might_be_enough(ledger, claimant, pieces):
+        return holders.found(kind, count, None)
+    may_move = ledger.rules.may_move
+    room = make_room(ledger, claimant, iter(pieces), lambda *_: True, may_move=may_move)
     return holders.found(kind, count, room)
 
 

@@ -104,6 +104,8 @@ def _part(inventory: Inventory, wish: Wish, _: int) -> Sequence[Spot]:
     if spot is not None:
         return (spot,)
     shared = not wish.sharer
+    if not shared and not any(bays & wish.among for bays in inventory.by_free[1:]):
+        return ()
     found = wish.cheapest(inventory.scores.ranking(wish.shape, shared=shared))
     if found is None:
         return ()

@@ -4,7 +4,8 @@ Queues are compared by the same key as for service, the other way round, with al
 before taken off. What the books say of each queue is worked out once and kept until it changes.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from bisect import insort
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -150,39 +151,73 @@ class Holders:
 
 def asked_in_turn(holders: Holders, below: Children) -> Iterator[Piece]:
     """Give the pieces of all queues that may be asked, in the order in which they are asked."""
-    ledger, off = holders.ledger, dict[int, list[int]]()
-    given: dict[int, int] = {}
-    spent: set[int] = set()
-    keys: dict[int, tuple[list[int], Key]] = {}
+    return iter(_Asking(holders, below))
 
-    def standing(queue: int) -> Key:
-        less = off.get(queue)
-        if not less:
-            return holders.key(queue)
-        held, known = ledger.held[queue], keys.get(queue)
-        if known is not None and known[0] == held:
-            return known[1]
-        found = key_of(ledger, queue, held, tuple(less), -1)
-        keys[queue] = (list(held), found)
-        return found
 
-    while -1 not in spent:
-        queue = -1
-        while queue not in holders.members:
-            open_below = [child for child in below(queue) if child not in spent]
-            if not open_below:
+class _Asking:
+    """One search's walk down the tree, again and again, to the queue that is asked next."""
+
+    def __init__(self, holders: Holders, below: Children) -> None:
+        self._holders, self._ledger, self._below = holders, holders.ledger, below
+        self._off: dict[int, list[int]] = {}
+        self._given: dict[int, int] = {}
+        # By queue, those below it that have something left, who is asked next last.
+        self._open: dict[int, list[tuple[Key, int]]] = {}
+        self._mark = self._ledger.mark()
+
+    def __iter__(self) -> Iterator[Piece]:
+        while True:
+            self._heed_changes()
+            path = self._path()
+            if not path:
+                return
+            queue = path[-1]
+            pieces = self._holders.pieces(queue) if queue in self._holders.members else []
+            at = self._given.get(queue, 0)
+            if at < len(pieces):
+                self._given[queue] = at + 1
+                self._take_off(pieces[at])
+                self._reenter(path)
+                yield pieces[at]
+            else:
+                self._open[path[-2] if len(path) > 1 else -1].pop()
+
+    def _heed_changes(self) -> None:
+        """What was chosen for one worker changes where queues stand when the next is looked for."""
+        if self._ledger.mark() != self._mark:
+            self._mark = self._ledger.mark()
+            for queue, entries in self._open.items():
+                self._open[queue] = sorted((self._standing(child), child) for _, child in entries)
+
+    def _path(self) -> list[int]:
+        """The queues from the top down to the one that is asked next; none if nobody is left."""
+        path, queue = list[int](), -1
+        while queue not in self._holders.members:
+            entries = self._open.get(queue)
+            if entries is None:
+                below = ((self._standing(child), child) for child in self._below(queue))
+                entries = self._open[queue] = sorted(below)
+            if not entries:
                 break
-            queue = max(open_below, key=standing)
-        pieces = holders.pieces(queue) if queue in holders.members else []
-        at = given.get(queue, 0)
-        if at >= len(pieces):
-            spent.add(queue)
-            continue
-        given[queue] = at + 1
-        piece = pieces[at]
-        for above in piece.member.path:
-            less = off.setdefault(above, [0] * len(ledger.kinds))
-            keys.pop(above, None)
-            for kind, amount in enumerate(piece.member.each):
-                less[kind] += amount * len(piece.spots)
-        yield piece
+            queue = entries[-1][1]
+            path.append(queue)
+        return path
+
+    def _standing(self, queue: int) -> Key:
+        off = self._off.get(queue)
+        if off is None:
+            return self._holders.key(queue)
+        return key_of(self._ledger, queue, self._ledger.held[queue], tuple(off), -1)
+
+    def _take_off(self, piece: Piece) -> None:
+        for queue in piece.member.path:
+            off = self._off.setdefault(queue, [0] * len(self._ledger.kinds))
+            for kind, amount in piece.member.counts:
+                off[kind] += amount * len(piece.spots)
+
+    def _reenter(self, path: Sequence[int]) -> None:
+        """Enter who was asked, and those above it, anew among their siblings."""
+        for parent, queue in zip((-1, *path), path, strict=False):
+            entries = self._open[parent]
+            entries.pop()
+            insort(entries, (self._standing(queue), queue))

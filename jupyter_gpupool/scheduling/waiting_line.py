@@ -47,8 +47,10 @@ class Line:
         self._waiting: dict[int, list[tuple[Standing, Member]]] = {}
         self._below: dict[int, list[tuple[Key, int, int]]] = {-1: []}
         self._version = [0] * len(ledger.names)
+        self._heads: dict[int, Member | None] = {}
+        self._entered: dict[int, Key] = {}
         for member in members:
-            standing = standings.get(member.view.id) or claim_order(member)
+            standing = (standings and standings.get(member.view.id)) or claim_order(member)
             self._waiting.setdefault(member.leaf, []).append((standing, member))
         for waiting in self._waiting.values():
             heapify(waiting)
@@ -94,14 +96,19 @@ class Line:
             queue = self._ledger.parent[queue]
 
     def _enter(self, queue: int) -> None:
-        self._version[queue] += 1
-        head = self._head(queue)
+        """Enter a queue among its siblings, those below it having been entered before."""
+        head = self._heads[queue] = self._head(queue)
         if head is None:
+            self._version[queue] += 1
+            self._entered.pop(queue, None)
             return
         ledger, urgency = self._ledger, head.view.priority
         key = self._keys.key_of(ledger, queue, head.each, head.needs, urgency=urgency)
-        parent = ledger.parent[queue]
-        heappush(self._below.setdefault(parent, []), (key, self._version[queue], queue))
+        if self._entered.get(queue) is not key:
+            self._version[queue] += 1
+            self._entered[queue] = key
+            heap = self._below.setdefault(ledger.parent[queue], [])
+            heappush(heap, (key, self._version[queue], queue))
 
     def _first_below(self, queue: int) -> int | None:
         heap = self._below.get(queue, ())
@@ -113,12 +120,10 @@ class Line:
         return None
 
     def _head(self, queue: int) -> Member | None:
-        while queue not in self._waiting:
-            child = self._first_below(queue)
-            if child is None:
-                return None
-            queue = child
-        return self.first(queue)
+        if queue in self._waiting:
+            return self.first(queue)
+        child = self._first_below(queue)
+        return None if child is None else self._heads[child]
 
 
 def in_line(ledger: Ledger, members: Iterable[Member]) -> list[Member]:
