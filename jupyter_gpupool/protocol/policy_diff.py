@@ -5,15 +5,13 @@ Used by the manager for two revisions, and by the command line for a file and a 
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from .policy_views import DiffView, KeyChange
 
-_SAID_AT_MOST = 200
-
 
 def diff(before: str, after: str, *, names: tuple[str, str]) -> DiffView:
-    """Compare two documents; `names` is what they are called in the comparison line by line."""
+    """Compare two documents: line by line under these names, and by key if both are TOML."""
     old, new = before.splitlines(), after.splitlines()
     lines = difflib.unified_diff(old, new, *names, lineterm="")
     return DiffView(changes=tuple(_changes(before, after)), text="\n".join(lines))
@@ -21,38 +19,46 @@ def diff(before: str, after: str, *, names: tuple[str, str]) -> DiffView:
 
 def _changes(before: str, after: str) -> Iterator[KeyChange]:
     old, new = _values(before), _values(after)
+    if old is None or new is None:
+        return
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             yield KeyChange(key=key, before=old.get(key), after=new.get(key))
 
 
-def _values(source: str) -> dict[str, str]:
-    """Each value of a document by its key, as it would be written; none of one that is no TOML."""
+def _values(source: str) -> dict[str, str] | None:
+    """Each value of a document by its key, as it would be written; None if it is no TOML."""
     try:
         return dict(_flat("", tomllib.loads(source)))
     except (ValueError, RecursionError):
-        return {}
+        return None
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from _flat(f"{key}.{name}" if key else str(name), inner)
-    else:
+    """Down to what is no table; an entry of a list of tables goes by its name, or by its number."""
+    entries = _entries(value)
+    if not entries:
         yield key, _written(value)
+    for name, inner in entries:
+        yield from _flat(f"{key}.{name}" if key else name, inner)
+
+
+def _entries(value: object) -> Sequence[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        return [(str(name), inner) for name, inner in value.items()]
+    if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        names = [str(each.get("name", number)) for number, each in enumerate(value)]
+        is_named = len(set(names)) == len(names)
+        return [(names[n] if is_named else str(n), each) for n, each in enumerate(value)]
+    return []
 
 
 def _written(value: object) -> str:
-    """A value as TOML has it, on one line, and not for ever."""
+    """A value as TOML has it, on one line."""
     if isinstance(value, bool):
-        text = str(value).lower()
-    elif isinstance(value, str):
-        text = f'"{value}"'
-    elif isinstance(value, list):
-        text = f"[{', '.join(map(_written, value))}]"
-    elif isinstance(value, Mapping):
-        pairs = (f"{name} = {_written(inner)}" for name, inner in value.items())
-        text = f"{{{', '.join(pairs)}}}"
-    else:
-        text = str(value)
-    return text if len(text) <= _SAID_AT_MOST else f"{text[:_SAID_AT_MOST]}…"
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    return "{}" if isinstance(value, Mapping) else str(value)

@@ -114,7 +114,8 @@ def test_apply_shows_the_difference_and_asks(run: Run, file: Path) -> None:
     before = begin(run, file)
     file.write_text(TEAMS.replace("weight = 2", "weight = 3"))
     status, _, err = run("policy", "apply", str(file), typed="n\n")
-    assert (status, number(run)) == (130, before)
+    assert (status, number(run)) == (1, before)
+    assert err.endswith("Nothing was changed.\n")
     assert "-weight = 2\n+weight = 3\n" in err
     assert f"Apply this as revision {before + 1}?" in err
     status, out, _ = run("policy", "apply", str(file), "-m", "vision has paid", typed="y\n")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from jupyter_gpupool.protocol.policy_views import AppliedView, CheckView
 
+DECLINED = 1
 comment_option = click.option(
     "-m", "--comment", default="", help="Why, for whoever reads the history."
 )
@@ -43,22 +44,21 @@ def apply(*, file: str, comment: str, yes: bool, as_json: bool) -> int:
     if seen.problems:
         show_json(seen) if as_json else complain(file, seen)
         return REFUSED
-    if not yes:
-        confirm(seen, f"Apply this as revision {seen.revision + 1}?")
+    if not yes and not agrees(seen, f"Apply this as revision {seen.revision + 1}?"):
+        return DECLINED
     told = () if yes else seen.warnings
     say(_applied(source, comment, seen.revision), told, as_json=as_json)
     return 0
 
 
-def confirm(seen: "CheckView", question: str) -> None:
-    """Show what would change, and ask.
-
-    Raises:
-        click.Abort: If the answer is no.
-    """
+def agrees(seen: "CheckView", question: str) -> bool:
+    """Show what would change, and ask."""
     click.echo(diff_text(seen.diff) or "Nothing differs.", err=True)
     warn(seen.warnings)
-    click.confirm(question, abort=True, err=True)
+    if click.confirm(question, err=True):
+        return True
+    click.echo("Nothing was changed.", err=True)
+    return False
 
 
 def say(view: "AppliedView", told: "Sequence[str]", *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import click
 from jupyter_gpupool.cli.asking import ask
 from jupyter_gpupool.cli.output import json_option
 
-from .apply import comment_option, confirm, say, yes_option
+from .apply import DECLINED, agrees, comment_option, say, yes_option
 from .check import REFUSED, complain, looked_at
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ def rollback(*, revision: int, comment: str, yes: bool, as_json: bool) -> int:
     if seen.problems:
         complain(f"revision {revision}", seen)
         return REFUSED
-    if not yes:
-        confirm(seen, f"Go back to revision {revision}, as revision {seen.revision + 1}?")
+    question = f"Go back to revision {revision}, as revision {seen.revision + 1}?"
+    if not yes and not agrees(seen, question):
+        return DECLINED
     told = () if yes else seen.warnings
     say(_rolled_back(revision, comment, seen.revision), told, as_json=as_json)
     return 0
