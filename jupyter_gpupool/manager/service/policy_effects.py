@@ -5,13 +5,15 @@ told.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from jupyter_gpupool.pool.claim import OVER, Claim
+from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.policy import Policy
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT
+from jupyter_gpupool.scheduling.queues import QueueTree
 
 from .in_force import PolicyInForce
 from .standing import View
@@ -26,6 +28,7 @@ def effects_of(view: View, before: PolicyInForce, after: PolicyInForce) -> tuple
         *_gone_queues(before, after, claims),
         *_strangers(before, after, claims),
         *_over_limit(view, before, after),
+        *_over_own_limits(view, before, after, claims),
         *_gone_classes(before.policy, after.policy, claims),
         *_void_reservations(view, before, after),
         *_begins_to_reclaim(view, before, after),
@@ -84,6 +87,43 @@ def _over_limit(view: View, before: PolicyInForce, after: PolicyInForce) -> Iter
             )
 
 
+def _over_own_limits(
+    view: View, before: PolicyInForce, after: PolicyInForce, claims: Collection[Claim]
+) -> Iterator[str]:
+    """Users who have more in a queue than each of its users may, and were allowed before."""
+    over: defaultdict[str, set[str]] = defaultdict(set)
+    having = {claim.id: Counter[str](claims=1) for claim in claims}
+    for lease in view.leases.values():
+        having.setdefault(lease.claim_id, Counter())["devices"] += lease.thousandths
+    for (queue, owner), has in _by_user(having, after, claims).items():
+        if _exceeds(after.tree, queue, has) and not _exceeds(before.tree, queue, has):
+            over[queue].add(owner)
+    for queue, users in sorted(over.items()):
+        yield (
+            f"Queue {queue} has users with more than each may have from now on ({_names(users)});"
+            " nothing is taken for that alone, new claims wait or are refused."
+        )
+
+
+def _by_user(
+    having: Mapping[ClaimId, Counter[str]], policy: PolicyInForce, claims: Iterable[Claim]
+) -> Mapping[tuple[str, str], Counter[str]]:
+    total: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for claim in claims:
+        queue = policy.queue_of(claim)
+        if queue is not None:
+            total[queue.name, claim.owner] += having[claim.id]
+    return total
+
+
+def _exceeds(tree: QueueTree, queue: str, has: Counter[str]) -> bool:
+    if queue not in tree.queues:
+        return False
+    limits = tree.queues[queue].user_limits
+    pairs = ((has["devices"], limits.devices), (has["claims"], limits.claims))
+    return any(most is not None and value > most for value, most in pairs)
+
+
 def held_by_queue(view: View, policy: PolicyInForce) -> Counter[str]:
     """Thousandths of devices that each queue and those below it hold, by the queues of a policy."""
     held: Counter[str] = Counter()
@@ -137,4 +177,5 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _devices(thousandths: int) -> str:
-    return f"{thousandths / WHOLE_DEVICE:g} GPUs"
+    count = thousandths / WHOLE_DEVICE
+    return f"{count:g} GPU" if count == 1 else f"{count:g} GPUs"

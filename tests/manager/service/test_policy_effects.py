@@ -106,6 +106,27 @@ async def test_limit_below_what_is_held_takes_nothing_by_itself(teams):
     assert await change(teams, f"{limited}# again") == ()
 
 
+@pytest.mark.parametrize("terms", ["gpus = 2", "claims = 1"])
+async def test_users_over_their_own_limits_keep_what_they_have(teams, terms):
+    """Nothing is taken for that alone; who is within them is not named."""
+    claims = [await teams.claim(1), *[await teams.claim(n, user="bob") for n in (1, 2)]]
+    limited = BEFORE.replace("[queues.vision]", f"[queues.vision]\nper_user = {{ {terms} }}")
+    [told] = await change(teams, limited)
+    assert told.startswith("Queue vision has users with more than each may have from now on (bob);")
+    assert {teams.now(claim).phase for claim in claims} == {Phase.STARTING}
+    assert await change(teams, f"{limited}# again") == ()
+
+
+async def test_raised_limit_starts_who_waited_for_it_at_once(teams):
+    """A pass by the new rules follows in the same batch."""
+    limited = BEFORE.replace("[queues.vision]", "[queues.vision]\nlimit = { gpus = 1 }")
+    await change(teams, limited)
+    waiting = await teams.claim(2)
+    assert teams.now(waiting).phase is Phase.PENDING
+    await change(teams, BEFORE)
+    assert teams.now(waiting).phase is Phase.STARTING
+
+
 async def test_what_else_would_surprise_is_told(teams):
     """A class that is gone, a reservation for a queue that is gone, and that taking back begins."""
     await teams.claim(1, user="bob", priority="exam")
