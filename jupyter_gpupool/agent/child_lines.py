@@ -4,7 +4,8 @@ Called by `child_socket`. A line becomes one of three classes with the types the
 refused.
 """
 
-from dataclasses import fields
+import math
+from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -13,6 +14,8 @@ from jupyter_gpupool.protocol.launch import Hello, SchedulerState, WorkerState, 
 ChildLine = Hello | SchedulerState | WorkerState
 _MOST_TEXT = 4096
 _HIGHEST_PORT = 65535
+_MOST_COUNTED = 2**53
+"""What a database and a browser can still count."""
 
 
 def read_line(line: bytes) -> ChildLine:
@@ -27,24 +30,39 @@ def read_line(line: bytes) -> ChildLine:
         raise ValueError("not a line of the launch protocol") from error
     if not isinstance(message, Hello | SchedulerState | WorkerState):
         raise ValueError(f"a child does not say {type(message).__name__}")  # noqa: TRY004 - its text is wrong, not its type
-    hints = get_type_hints(type(message))
-    for field in fields(message):
-        if not _fits(getattr(message, field.name), hints[field.name]):
-            raise ValueError(f"{type(message).__name__}.{field.name} is not what it should be")
+    if (wrong := _misfit(message, _HIGHEST_PORT)) is not None:
+        raise ValueError(f"{type(message).__name__}.{wrong} is not what it should be")
     return message
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def _misfit(record: Any, highest: int) -> str | None:
+    """The first field whose value is not of its type."""
+    hints = get_type_hints(type(record))
+    names = (field.name for field in fields(record))
+    return next((n for n in names if not _fits(getattr(record, n), hints[n], highest)), None)
+
+
+def _fits(value: Any, wanted: Any, highest: int) -> bool:
     origin = get_origin(wanted)
     if origin in (UnionType, Union):
-        return any(_fits(value, each) for each in get_args(wanted))
+        return any(_fits(value, each, highest) for each in get_args(wanted))
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(each, get_args(wanted)[0]) for each in value)
+        inner = get_args(wanted)[0]
+        return isinstance(value, tuple) and all(_fits(each, inner, highest) for each in value)
+    if is_dataclass(wanted):
+        # Only what is said of results and tasks is nested, and that is counts and bytes.
+        return isinstance(value, wanted) and _misfit(value, _MOST_COUNTED) is None  # type: ignore[arg-type]  # a class, not an instance
+    return _fits_plainly(value, wanted, highest)
+
+
+def _fits_plainly(value: Any, wanted: Any, highest: int) -> bool:
     if isinstance(value, bool) and wanted is not bool:
+        return False
+    if isinstance(value, float) and not 0.0 <= value < math.inf:
         return False
     if isinstance(value, str) and not _can_be_passed_on(value):
         return False
-    if isinstance(value, int) and not 0 <= value <= _HIGHEST_PORT:
+    if isinstance(value, int) and not 0 <= value <= highest:
         return False
     return isinstance(value, wanted)
 

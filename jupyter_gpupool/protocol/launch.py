@@ -1,6 +1,7 @@
 """How an agent has a process forked, and what that process and the agent then say to each other.
 
-Standard library only, as is `pool.dask_cuda`: `runtime` reads both inside any Python environment.
+Standard library only, as are `pool.dask_cuda`, `keeping` and `activity`: `runtime` reads all of
+them inside any Python environment.
 
 Three conversations, each of JSON lines:
 
@@ -10,8 +11,8 @@ Three conversations, each of JSON lines:
    descriptor on unread and closes it; the child reads it after it has become its user.
 3. child ↔ agent, on the agent's Unix socket, opened by the child and opened again whenever it is
    lost: `Hello` (a worker adds its devices' lock descriptors as SCM_RIGHTS), then `SchedulerState`
-   or `WorkerState` whenever it changed, whole each time; the agent answers with `Orders`, whole
-   each time. A lost, repeated or late line changes nothing.
+   or `WorkerState` whenever it changed, whole each time, and a scheduler's `Lively` once a second.
+   The agent answers with `Orders`, whole each time. A lost, repeated or late line changes nothing.
 """
 
 import json
@@ -21,12 +22,17 @@ from typing import Any
 
 from jupyter_gpupool.pool.dask_cuda import DaskCudaOptions
 
+from .activity import Activity
+from .keeping import Keeping, Wish, keeping_of
+
 
 class Role(StrEnum):
     """What a forked process becomes."""
 
     SCHEDULER = "scheduler"
     WORKER = "worker"
+    HOLDER = "holder"
+    """Keeps the results of a claim that hibernates, without a device and without reading them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +144,25 @@ class SchedulerLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HolderLaunch:
+    """What a holder has to know.
+
+    Attributes:
+        memory_bytes: Results it keeps in memory; the others go to files in the claim's folder.
+        quota_bytes: Results it keeps in all.
+    """
+
+    memory_bytes: int
+    quota_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch(Line):
     """Everything a child needs. Secret: never in argv, environment, log or file.
 
     Attributes:
-        name: The worker's name on its scheduler: the lease's id. "" for a scheduler.
+        name: The worker's name on its scheduler: the lease's id, or `HOLDER_NAME`. "" for a
+            scheduler.
         listen: Address to listen on, without a port.
         folder: Working folder of the claim on this host; exists, belongs to the user.
         agent_socket: Path of the agent's Unix socket.
@@ -163,6 +183,7 @@ class Launch(Line):
     scheduler_address: str | None = None
     worker: WorkerLaunch | None = None
     scheduler: SchedulerLaunch | None = None
+    holder: HolderLaunch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +204,7 @@ class SchedulerState(Line):
         retiring: Names that are handing over their results.
         retired: Names that have handed over and are gone; a worker so named is not forked again.
         problem: Why it cannot go on; "" while well.
+        keeping: Where the claim's results are.
     """
 
     address: str
@@ -191,11 +213,19 @@ class SchedulerState(Line):
     retiring: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
     problem: str = ""
+    keeping: Keeping = field(default_factory=Keeping)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lively(Line):
+    """Scheduler → agent, once a second: what goes on in it."""
+
+    activity: Activity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerState(Line):
-    """Worker → agent: whether it is registered, or why it goes."""
+    """Worker or holder → agent: whether it is registered, or why it goes."""
 
     registered: bool
     closing: str = ""
@@ -210,11 +240,15 @@ class Orders(Line):
         retire: For a scheduler: names of workers to retire.
         keep_workers: For a scheduler: retire workers of its own choice until this many stay; None
             leaves it alone.
+        wish: For a scheduler: what to do with the claim's results.
+        quota_bytes: For a scheduler: how much of them the claim may keep; None is without bound.
     """
 
     scheduler_address: str | None = None
     retire: tuple[str, ...] = ()
     keep_workers: int | None = None
+    wish: Wish = Wish.AWAKE
+    quota_bytes: int | None = None
 
 
 _LINES: dict[str, type[Line]] = {
@@ -227,6 +261,7 @@ _LINES: dict[str, type[Line]] = {
         Launch,
         Hello,
         SchedulerState,
+        Lively,
         WorkerState,
         Orders,
     )
@@ -243,12 +278,20 @@ def decode(line: bytes | str) -> Line:
         values = json.loads(line)
         cls = _LINES[values.pop("is")]
         line_read: Line = _build(cls, values)
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a line of the launch protocol: {type(error).__name__}") from error
     return line_read
 
 
-_NESTED: dict[str, type] = {"tls": Tls, "worker": WorkerLaunch, "scheduler": SchedulerLaunch}
+_NESTED: dict[str, type] = {
+    "tls": Tls,
+    "worker": WorkerLaunch,
+    "scheduler": SchedulerLaunch,
+    "holder": HolderLaunch,
+    "activity": Activity,
+}
+
+_ENUMS: dict[str, type[StrEnum]] = {"role": Role, "wish": Wish}
 
 
 def _build(cls: Any, values: dict[str, Any]) -> Any:
@@ -259,6 +302,8 @@ def _build(cls: Any, values: dict[str, Any]) -> Any:
 def _value(key: str, value: Any) -> Any:
     if key in _NESTED and isinstance(value, dict):
         return _build(_NESTED[key], value)
-    if key == "role":
-        return Role(value)
+    if key == "keeping":
+        return keeping_of(value)
+    if key in _ENUMS:
+        return _ENUMS[key](value)
     return tuple(value) if isinstance(value, list) else value

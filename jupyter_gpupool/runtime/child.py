@@ -1,4 +1,4 @@
-"""From the fork to the first line of a scheduler or worker: what a child does to be on its own.
+"""From the fork to the first line of what it becomes: how a child gets to be on its own.
 
 Called by `zygote` in the child. The order is the point: it lets go of the zygote's descriptors,
 waits until the agent knows of it, becomes its user, and only then reads its launch, which holds
@@ -19,7 +19,7 @@ import numpy as np
 
 from jupyter_gpupool.protocol.launch import MOST_LOCKS, Fork, Launch, Role, decode, lock_names
 
-from . import identity, scheduler, threads, warming, worker
+from . import holder, identity, scheduler, threads, warming, worker
 from .problems import CannotStart
 
 _LARGEST_LAUNCH_BYTES = 4 * 1024 * 1024
@@ -77,6 +77,8 @@ def become(request: Fork, descriptors: Mapping[str, int]) -> int:
         _settle(launch)
         if launch.role is Role.SCHEDULER:
             return scheduler.run(launch)
+        if launch.role is Role.HOLDER:
+            return holder.run(launch)
         names = filter(descriptors.__contains__, lock_names(MOST_LOCKS))
         return worker.run(launch, lock_fds=tuple(descriptors[name] for name in names))
     except CannotStart as problem:

@@ -12,6 +12,7 @@ from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 from jupyter_gpupool.protocol.launch import Orders
 
 from .retiring import Membership, names_to_retire
@@ -46,7 +47,10 @@ class Members(SchedulerPlugin):
 
     def add_worker(self, scheduler: Any, worker: str) -> None:
         """A worker has registered (distributed calls this)."""
-        self._names[worker] = str(scheduler.workers[worker].name)
+        name = str(scheduler.workers[worker].name)
+        if name == HOLDER_NAME:
+            return
+        self._names[worker] = name
         self._tell_and_obey()
 
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
@@ -59,6 +63,12 @@ class Members(SchedulerPlugin):
         """Take on these orders in place of the earlier ones."""
         self._orders = orders
         self._tell_and_obey()
+
+    async def dismiss(self, address: str) -> None:
+        """Let a worker go whose results are elsewhere; the agent hears of it before it ends."""
+        if (name := self._names.get(address)) is not None:
+            self._note_retired(name)
+            await self._dismiss(address)
 
     def _tell_and_obey(self) -> None:
         for name in names_to_retire(self._orders, self.membership, self._spare):

@@ -16,7 +16,7 @@ import dask.config
 import distributed
 from distributed.diagnostics import nvml
 
-from .scheduler import ClaimScheduler
+from .claim_scheduler import ClaimScheduler
 
 _HARMLESS = {
     "distributed.diagnostics.nvml": False,

@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 import dask.config
-import distributed
 
-from jupyter_gpupool.protocol.launch import Hello, Launch, SchedulerState
+from jupyter_gpupool.protocol.keeping import Keeping
+from jupyter_gpupool.protocol.launch import Hello, Launch, Orders, SchedulerState
 
 from .agent_link import AgentLink
+from .claim_scheduler import ClaimScheduler
 from .credentials import ClaimSecurity
 from .dashboard import open_dashboard
+from .hibernation import Hibernation
 from .life import live_until_ended
 from .members import Members
 from .problems import CannotStart, ExitCode
@@ -40,13 +42,6 @@ _UNHURRIED = ("idle-timeout", "no-workers-timeout")
 """Callbacks that look, four times a second, for time-outs of minutes."""
 _UNHURRIED_MS = 1000
 _CLOSE_WITHIN_S = 2.0
-
-
-class ClaimScheduler(distributed.Scheduler):
-    """distributed's Scheduler without its HTTP server, which would listen to everybody."""
-
-    def start_http_server(self, *_: Any, **__: Any) -> None:
-        """Open nothing: `dashboard` does, behind TLS and a prefix."""
 
 
 def run(launch: Launch) -> int:
@@ -96,24 +91,36 @@ class _Process:
     async def _keep_agent_told(self, scheduler: ClaimScheduler, port: int | None) -> None:
         state = SchedulerState(address=scheduler.address, dashboard_port=port, workers=())
 
+        def tell(**changes: Any) -> None:
+            nonlocal state
+            state = replace(state, **changes)
+            link.tell(state)
+
         def told(now: Membership) -> None:
-            link.tell(
-                replace(state, workers=now.workers, retiring=now.retiring, retired=now.retired)
-            )
+            tell(workers=now.workers, retiring=now.retiring, retired=now.retired)
+
+        def kept(now: Keeping) -> None:
+            tell(keeping=now)
+
+        def obey(orders: Orders) -> None:
+            members.obey(orders)
+            hibernation.obey(orders)
 
         members = Members(scheduler, told)
-        scheduler.add_plugin(members)
-        scheduler.add_plugin(PromptTasks())
+        hibernation = Hibernation(scheduler, members, kept)
+        for plugin in (members, hibernation, PromptTasks()):
+            scheduler.add_plugin(plugin)
         link = AgentLink(
             self._launch.agent_socket,
             Hello(role=self._launch.role, claim_id=self._launch.claim_id, lease_id=""),
-            obey=members.obey,
+            obey=obey,
             refused=self._give_up,
         )
         link.tell(state)
-        talking = asyncio.create_task(link.run())
+        works = [asyncio.create_task(work) for work in (link.run(), hibernation.run())]
         await self._until_stopped(scheduler)
-        talking.cancel()
+        for work in works:
+            work.cancel()
 
     async def _until_stopped(self, scheduler: Any) -> None:
         loop = asyncio.get_running_loop()

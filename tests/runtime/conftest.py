@@ -21,8 +21,10 @@ from jupyter_gpupool.agent.child_socket import ChildSocket
 from jupyter_gpupool.agent.stopping import send
 from jupyter_gpupool.agent.zygotes import Identity, Zygotes
 from jupyter_gpupool.manager.certificates import ClaimSecrets, Party, make_secrets
+from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 from jupyter_gpupool.protocol.launch import (
     Hello,
+    HolderLaunch,
     Launch,
     Orders,
     Role,
@@ -120,6 +122,15 @@ class Host:
         launch = self.launch(claim, Role.WORKER, lease, address=address, **options)
         return await self.fork(launch, identity=identity, lock_fds=lock_fds)
 
+    async def fork_holder(
+        self, claim: Claim, *, memory_bytes: int = 2**31, quota_bytes: int = 2**32
+    ) -> int:
+        """The claim's holder, which knows its scheduler."""
+        options = HolderLaunch(memory_bytes=memory_bytes, quota_bytes=quota_bytes)
+        address = self.state_of(claim).address
+        launch = self.launch(claim, Role.HOLDER, HOLDER_NAME, address=address)
+        return await self.fork(dataclasses.replace(launch, holder=options))
+
     async def fork(self, launch: Launch, *, identity=None, lock_fds=()) -> int:
         """Any launch; its log is named after it."""
         if identity is not None:
@@ -169,7 +180,9 @@ class Host:
             protocol=protocol,
             folder=str(claim.folder),
             agent_socket=str(self.folder / "agent.sock"),
-            tls=claim.tls(getattr(claim.secrets, role)),
+            tls=claim.tls(
+                claim.secrets.scheduler if role is Role.SCHEDULER else claim.secrets.worker
+            ),
             env=env or {},
             scheduler_address=address,
             worker=WorkerLaunch(**(worker | options)) if role is Role.WORKER else None,

@@ -1,0 +1,83 @@
+"""distributed's Scheduler as a claim has it: without HTTP, and with a holder that is no worker.
+
+Made by `scheduler`. Clients count and run things on workers; the holder is none to them.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import distributed
+from distributed.core import Status
+
+from jupyter_gpupool.protocol.keeping import HOLDER_NAME
+
+_USERS_CODE = frozenset({"run", "run_coroutine", "actor_execute"})
+
+
+class ClaimScheduler(distributed.Scheduler):
+    """distributed's Scheduler.
+
+    Attributes:
+        before_removal: Called with each worker's state before it is gone.
+        status_changed: Called when a worker has begun or ceased to take tasks.
+        runs: Functions of `client.run` and calls of actors' methods under way.
+        runs_begun: These, so far.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.before_removal: Callable[[Any], None] = lambda _: None
+        self.status_changed: Callable[[], None] = lambda: None
+        self.runs = 0
+        self.runs_begun = 0
+        super().__init__(**options)
+
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Open nothing: it would listen to everybody. `dashboard` does, behind TLS and a prefix."""
+
+    @property
+    def holder(self) -> Any:
+        """The state of the registered holder, or None."""
+        address = self.aliases.get(HOLDER_NAME)
+        return None if address is None else self.workers.get(address)
+
+    @property
+    def real_workers(self) -> list[Any]:
+        """The states of all workers but the holder."""
+        return [state for state in self.workers.values() if state.name != HOLDER_NAME]
+
+    def identity(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """What clients see of the cluster."""
+        seen: dict[str, Any] = super().identity(*arguments, **options)
+        if (holder := self.holder) is not None:
+            seen["workers"].pop(holder.address, None)
+            seen["n_workers"] -= 1
+            seen["total_threads"] -= holder.nthreads
+        return seen
+
+    async def broadcast(
+        self, *, msg: dict[str, Any], workers: Collection[str] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Send a message to workers; to all of them if none are named."""
+        if workers is None and options.get("hosts") is None:
+            workers = [state.address for state in self.real_workers]
+        is_run = msg.get("op") in _USERS_CODE
+        self.runs += is_run
+        self.runs_begun += is_run
+        try:
+            answers: dict[str, Any] = await super().broadcast(msg=msg, workers=workers, **options)
+        finally:
+            self.runs -= is_run
+        return answers
+
+    def handle_worker_status_change(
+        self, status: str | Status, worker: Any, stimulus_id: str
+    ) -> None:
+        """A worker is running, paused or on its way out."""
+        super().handle_worker_status_change(status, worker, stimulus_id)
+        self.status_changed()
+
+    async def remove_worker(self, address: str, **options: Any) -> Any:
+        """Forget a worker, and what only it has."""
+        if (state := self.workers.get(self.coerce_address(address))) is not None:
+            self.before_removal(state)
+        return await super().remove_worker(address, **options)

@@ -1,0 +1,84 @@
+"""A worker fetches results from another one when its scheduler says so, and answers for each.
+
+Part of `lease_worker` and of `holder`. distributed's own ways either answer for nothing
+(acquire-replicas) or ask for all keys of a worker in one message (gather), and hang when one cannot
+be read.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, MutableMapping
+from typing import Any, Protocol
+
+from distributed.worker import get_data_from_worker
+
+from jupyter_gpupool.protocol.keeping import UnkeptReason
+
+OPERATION = "gpupool_take"
+_BUSY_S = 0.02
+_DETAIL_LENGTH = 300
+
+
+class Taker(Protocol):
+    """What of distributed's Worker is needed here, and how what was fetched is put away."""
+
+    rpc: Any
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+
+    @property
+    def data(self) -> MutableMapping[Any, Any]:
+        """Its results."""
+
+    async def put_away(self, fetched: Mapping[Any, Any]) -> Mapping[Any, tuple[str, str]]:
+        """Put these results into `data`.
+
+        Returns:
+            Of those that cannot be kept, the `UnkeptReason` and its detail. One that is left out of
+            both comes some other way.
+        """
+
+
+async def take(taker: Taker, source: str, keys: Collection[Any]) -> dict[str, Any]:
+    """Fetch these results from the worker at `source` and keep them.
+
+    Returns:
+        "kept": the keys that are here now; "refused": for others, why not (reason, detail). What
+        is in neither was not to be had: its worker has gone, or does not have it any more.
+    """
+    try:
+        fetched = await _fetch(taker, source, keys)
+    except OSError:
+        return {"kept": [], "refused": {}}
+    except Exception as error:  # noqa: BLE001 - what a user's class raises when it is made again
+        if len(keys) == 1:
+            return {"kept": [], "refused": {next(iter(keys)): _unreadable(error)}}
+        return await _take_each(taker, source, keys)
+    refused = await taker.put_away(fetched)
+    kept = [key for key in fetched if key in taker.data]
+    return {"kept": kept, "refused": dict(refused)}
+
+
+async def _take_each(taker: Taker, source: str, keys: Collection[Any]) -> dict[str, Any]:
+    """One message a result, so that one that cannot be read holds up no other."""
+    kept: list[Any] = []
+    refused: dict[Any, tuple[str, str]] = {}
+    for key in keys:
+        answer = await take(taker, source, [key])
+        kept += answer["kept"]
+        refused |= answer["refused"]
+    return {"kept": kept, "refused": refused}
+
+
+async def _fetch(taker: Taker, source: str, keys: Collection[Any]) -> dict[Any, Any]:
+    while True:
+        answer = await get_data_from_worker(taker.rpc, list(keys), source, who=taker.address)
+        if answer["status"] == "OK":
+            fetched: dict[Any, Any] = answer["data"]
+            return fetched
+        await asyncio.sleep(_BUSY_S)
+
+
+def _unreadable(error: Exception) -> tuple[str, str]:
+    return UnkeptReason.UNREADABLE.value, f"{type(error).__name__}: {error}"[:_DETAIL_LENGTH]
