@@ -63,6 +63,9 @@ def advance(watch: Watch, sample: Sample, situation: Situation) -> tuple[Watch, 
     standing = _chosen(after, rule, situation)
     if rule is None or standing is None:
         return replace(after, warned=None), _cleared(after, rule, sample, situation)
+    if after.now_ms == watch.now_ms:
+        # What shows no new time may be older than what is known.
+        standing = replace(standing, is_sure=False)
     after = replace(after, warned=_told(after, rule, standing))
     return after, _verdict(
         watch.warned, after, standing, _evidence(standing, rule, sample, situation)

@@ -43,6 +43,7 @@ class History:
         """What the sample comes to: (call, ground, action, in how many units it is due)."""
         self.seen = sample
         self._ask(situation.rules)
+        before = self.now
         self._put(sample)
         rule = next(
             (r for r in situation.rules if is_for(r.match, situation.subject, sample.at)), None
@@ -58,7 +59,8 @@ class History:
         else:
             told, self.told = self.told, None
             return ("clear" if told else "nothing", None, None, None)
-        return self._say(rule, ground, **grounds[ground])
+        sure = grounds[ground]["sure"] and self.now > before
+        return self._say(rule, ground, **grounds[ground] | {"sure": sure})
 
     def _say(self, rule, ground, *, action, left, notice, sure):
         before = self.told

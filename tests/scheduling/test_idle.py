@@ -334,3 +334,12 @@ def test_a_watch_survives_being_written_down():
             same.keep(1200)
     assert same.watch == claim.watch
     assert same.calls == claim.calls != []
+
+
+def test_a_sample_without_new_time_takes_nothing():
+    """It may be older than what is known, and what it does not know counts."""
+    claim = Watching()
+    claim.see_minutes(20)
+    assert claim.see(0.0, unknown=(Signal.TASKS,)).call is Call.NOTHING
+    assert claim.see(0.0).call is Call.NOTHING
+    assert claim.see(1.0).call is Call.TAKE
