@@ -23,7 +23,9 @@ _TERMS = (
     click.argument("gpus", default="2"),
     click.option("--name", default="", help="What to call the claim."),
     click.option("--model", default="", help='Part of the model\'s name, such as "H100".'),
-    click.option("--gpu-memory", default="", help='Least memory a device, such as "40GiB".'),
+    click.option("--gpu-memory", default="", help='A part of a device so large: "10GiB" a worker.'),
+    click.option("--min-gpu-memory", default="", help='Least memory of a device: "40GiB".'),
+    click.option("--gpus-per-worker", type=float, help="Devices of each worker, on one host."),
     click.option("--memory", default="", help='Host memory a worker, such as "16GiB".'),
     click.option("--nthreads", default=1, show_default=True, help="Threads a worker."),
     click.option("--time-limit", help='When it ends by itself, such as "2h".'),
@@ -47,15 +49,15 @@ def claim_terms(command: _F) -> _F:
 @click.option("--detach", is_flag=True, help="Ask for it, leave it to itself and come back.")
 @json_option
 def claim(
-    gpus: str, *, timeout: str | None, detach: bool, as_json: bool, **terms: str | int | None
+    gpus: str, *, timeout: str | None, detach: bool, as_json: bool, **terms: str | float | None
 ) -> None:
-    """Claim GPUS devices (a number, or "1-4"; 2 if left out), and hold them until Ctrl-C.
+    """Claim GPUS devices (a number, "1-4", or "0.5"; 2 if left out), and hold them until Ctrl-C.
 
     In Python, `jupyter_gpupool.attach(ID)` is then its Dask cluster.
     """
     from .holding import hold, leave, wish  # noqa: PLC0415 - 0.3 s
 
-    wished = wish(bounds(gpus), timeout, terms)
+    wished = wish(devices(gpus), timeout, terms)
     if detach:
         leave(the_pool(), wished, show_json if as_json else show_line)
     else:
@@ -129,6 +131,19 @@ def shortage(workers: int, status: "StatusView") -> str:
         # One that has just been started is no pool of 0 devices: its hosts are still to join.
         return "No host of the pool is in touch now."
     return f"The pool has no more than {plural(status.devices, 'device')} now."
+
+
+def devices(text: str) -> tuple[int, int] | float:
+    """Read "2", "1-4" or "0.5".
+
+    Raises:
+        BadRequest: If it is none of them.
+    """
+    try:
+        return bounds(text) if "." not in text else float(text)
+    except (BadRequest, ValueError):
+        hint = 'Write for example 2, "1-4", or 0.5 for a part of one.'
+        raise BadRequest(f"{text!r} is no number of devices.", hint=hint) from None
 
 
 def bounds(text: str) -> tuple[int, int]:

@@ -3,15 +3,15 @@
 import click
 
 from .asking import ask
-from .claims import bounds, claim_terms
+from .claims import claim_terms, devices
 from .output import json_option, show_json
 
 
 @click.command()
 @claim_terms
 @json_option
-def estimate(gpus: str, *, as_json: bool, **terms: str | int | None) -> None:
-    """Tell when a claim of GPUS devices (a number, or "1-4") would start, and claim nothing.
+def estimate(gpus: str, *, as_json: bool, **terms: str | float | None) -> None:
+    """Tell when a claim of GPUS devices (a number, "1-4", or "0.5") would start, and claim nothing.
 
     Also what would start sooner: fewer devices, or those of another model.
     """
@@ -19,6 +19,6 @@ def estimate(gpus: str, *, as_json: bool, **terms: str | int | None) -> None:
 
     from .holding import wish  # noqa: PLC0415 - as above
 
-    body = wish(bounds(gpus), None, terms).body
+    body = wish(devices(gpus), None, terms).body
     found = ask(lambda client: estimate_of(client, body))
     show_json(found) if as_json else click.echo(repr(found))

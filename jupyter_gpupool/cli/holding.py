@@ -16,7 +16,7 @@ from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.following import Following, Listener
 from jupyter_gpupool.notebook.giving_back import give_back
 from jupyter_gpupool.notebook.opening import Opening, lost
-from jupyter_gpupool.notebook.terms import body_of
+from jupyter_gpupool.notebook.terms import Gpus, body_of
 from jupyter_gpupool.notebook.voice import Voice
 from jupyter_gpupool.pool.errors import ClaimLost
 from jupyter_gpupool.pool.units import parse_duration
@@ -38,7 +38,7 @@ class Wish:
     limit_s: float | None
 
 
-def wish(gpus: tuple[int, int], timeout: str | None, terms: Mapping[str, Any]) -> Wish:
+def wish(gpus: Gpus, timeout: str | None, terms: Mapping[str, Any]) -> Wish:
     """Read the options.
 
     Raises:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from jupyter_gpupool.protocol.api import DeviceView, HostView, StatusView
+    from jupyter_gpupool.protocol.api import DeviceView, HolderView, HostView, StatusView
 
 
 @click.command()
@@ -92,7 +92,9 @@ def devices_table(views: "Sequence[DeviceView]") -> "Table":
 def device_state(view: "DeviceView") -> str:
     """Whether a device may be had, or what stands against it."""
     if view.leased:
-        return f"leased to {view.owner} ({view.claim})" if view.claim else "leased"
+        holders = ", ".join(filter(None, map(_holder, view.holders)))
+        left = f", {view.left:g} of it free" if view.left else ""
+        return f"leased to {holders}{left}" if holders else f"leased{left}"
     if view.held_elsewhere:
         return "held by another pool"
     if view.foreign:
@@ -100,3 +102,10 @@ def device_state(view: "DeviceView") -> str:
     if view.free:
         return "free"
     return " ".join(part for part in (view.health, view.problem) if part)
+
+
+def _holder(view: "HolderView") -> str:
+    if view.claim is None:
+        return ""
+    part = f"{view.share:g} to " if view.share < 1 else ""
+    return f"{part}{view.owner} ({view.claim})"

@@ -24,6 +24,7 @@ from .moments import (
     wanted,
     workers_text,
 )
+from .workers import devices_text
 
 _UUID_SHOWN = 12
 
@@ -157,7 +158,8 @@ def _body(view: ClaimView) -> str:
 
 
 def _row(lease: LeaseView) -> tuple[str, ...]:
-    return lease.host, lease.model, lease.device[:_UUID_SHOWN], lease.phase
+    what = devices_text(lease, lease.model)
+    return lease.host, what, lease.device[:_UUID_SHOWN], lease.phase
 
 
 def _foot(view: ClaimView, now: datetime) -> str:

@@ -34,15 +34,17 @@ def claim(
     While it waits it prints its place in line and the reason; Ctrl-C gives the claim up.
 
     Args:
-        gpus: How many, or (least to start with, most to grow to).
+        gpus: How many, or (least to start with, most to grow to); 0.5 is a part of one, whose rest
+            others may hold.
         wait: False returns at once; the first use of the cluster then waits.
         timeout: Give up after this time, such as "10 min"; None waits for ever.
         asynchronous: For use with `await` or `async with` on a running loop.
         quiet: Print nothing.
         on_reclaim: Called in a thread of its own when something is about to be taken back.
         pool: Another pool than the one the environment names.
-        terms: name, model, gpu_memory, memory, nthreads, time_limit, environment, env, priority,
-            and dask-cuda's options for each worker: see `ClaimTerms`.
+        terms: name, model, gpus_per_worker, gpu_memory (a part of a device of that size),
+            min_gpu_memory, memory, nthreads, time_limit, environment, env, priority, and
+            dask-cuda's options for each worker: see `ClaimTerms`.
 
     Raises:
         PoolError: BadRequest for terms that make no sense, StillWaiting after `timeout`, ClaimLost

@@ -11,6 +11,7 @@ from jupyter_gpupool.client.bodies import make
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.pool.units import parse_bytes, parse_duration
+from jupyter_gpupool.pool.worker_devices import ONE_DEVICE, worker_devices
 from jupyter_gpupool.protocol.api import ClaimBody, Workers
 from jupyter_gpupool.protocol.using import UsedFrom
 
@@ -47,6 +48,7 @@ class ClaimTerms(WorkerTerms, total=False):
     cpus: float
     model: str
     gpu_memory: str | int
+    min_gpu_memory: str | int
     memory: str | int
     nthreads: int
     time_limit: Duration
@@ -64,7 +66,7 @@ def body_of(gpus: Gpus, terms: ClaimTerms, used_from: UsedFrom | None = None) ->
     """The request's body.
 
     Args:
-        gpus: How many devices.
+        gpus: How many devices; with `gpu_memory` how many parts of one.
         terms: The other terms.
         used_from: The Python that will use the claim.
 
@@ -75,9 +77,11 @@ def body_of(gpus: Gpus, terms: ClaimTerms, used_from: UsedFrom | None = None) ->
     values: dict[str, Any] = {
         name: _written(name, value) for name, value in terms.items() if value is not None
     }
-    if isinstance(gpus, float) and 0 < gpus < 1:
+    if isinstance(gpus, float) and 0 < gpus < 1 and "gpus_per_worker" not in values:
         values["gpus_per_worker"], gpus = gpus, 1
-    bounds = bounds_of(gpus)
+        bounds = bounds_of(gpus)
+    else:
+        bounds = workers_on(gpus, values.get("gpus_per_worker", 1))
     for name in ("time_limit", "expected"):
         if name in values:
             values[f"{name}_s"] = parse_duration(values.pop(name), field=name).total_seconds()
@@ -108,11 +112,36 @@ def bounds_of(gpus: Gpus) -> WorkerBounds:
     return WorkerBounds(*cast("tuple[int, int]", tuple(pair)))
 
 
+def workers_on(gpus: Gpus, per_worker: float) -> WorkerBounds:
+    """How many workers so many devices are if each worker has that many, or that part of one.
+
+    Raises:
+        BadRequest: If either is no such number, or they do not go together.
+    """
+    if type(per_worker) not in (int, float):
+        raise BadRequest(
+            f"gpus_per_worker={per_worker!r} is no number of devices.",
+            field="gpus_per_worker",
+            hint="Write gpus_per_worker=2, or gpus_per_worker=0.5 for a part of one.",
+        )
+    if worker_devices(per_worker) == ONE_DEVICE:
+        return bounds_of(gpus)
+    pair = gpus if isinstance(gpus, tuple | list) else (gpus, gpus)
+    counts = [count / per_worker for count in pair if type(count) in (int, float)]
+    if len(pair) != 2 or [round(count, 6) % 1 for count in counts] != [0, 0]:  # noqa: PLR2004 - a pair
+        raise BadRequest(
+            f"gpus={gpus!r} is no number of workers that have {per_worker:g} each.",
+            field="gpus",
+            hint=f"Ask for gpus={per_worker:g}, {2 * per_worker:g} and so on.",
+        )
+    return WorkerBounds(*map(round, counts))
+
+
 def _written(name: str, value: object) -> object:
     if name == "pre_import":
         names = value.split(",") if isinstance(value, str) else value
         return tuple(names) if isinstance(names, Sequence) else names
-    if name in ("gpu_memory", "memory") and value != "":
+    if name in ("gpu_memory", "min_gpu_memory", "memory") and value != "":
         return str(parse_bytes(value, field=name) if isinstance(value, int) else value)
     is_size = name.startswith("rmm_") or name == "device_memory_limit"
     if is_size and isinstance(value, int) and not isinstance(value, bool):

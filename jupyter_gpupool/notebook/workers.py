@@ -5,7 +5,7 @@ from collections.abc import Collection
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.request import WorkerBounds
-from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.api import ClaimView, LeaseView
 
 _COUNT = (LeasePhase.GRANTED, LeasePhase.RUNNING)
 
@@ -13,6 +13,13 @@ _COUNT = (LeasePhase.GRANTED, LeasePhase.RUNNING)
 def bounds_of(view: ClaimView | None) -> WorkerBounds:
     """The bounds of a claim; none at all before it is requested."""
     return WorkerBounds(0, 0) if view is None else WorkerBounds(view.workers.min, view.workers.max)
+
+
+def devices_text(lease: LeaseView, model: str) -> str:
+    """What a worker has: "A100", "0.5 of A100" or "4×A100"."""
+    if lease.share < 1:
+        return f"{lease.share:g} of {model}"
+    return model if len(lease.devices) <= 1 else f"{len(lease.devices)}×{model}"
 
 
 def granted(view: ClaimView | None) -> set[str | int]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpupool.notebook.terms import body_of, bounds_of
+from jupyter_gpupool.notebook.terms import body_of, bounds_of, workers_on
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import WorkerBounds
 
@@ -96,6 +96,32 @@ def test_part_of_a_device_is_one_worker_on_it() -> None:
     """`gpus=0.5` is written as what it is."""
     body = body_of(0.5, {})
     assert (body.workers.max, body.gpus_per_worker) == (1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "per_worker", "workers"), [(4, 2, 2), ((2, 8), 2, (1, 4)), (2, 0.5, 4), (1.5, 0.5, 3)]
+)
+def test_devices_are_divided_among_workers(gpus: Any, per_worker: float, workers: Any) -> None:
+    """`gpus` counts devices, whatever part of one or however many of them a worker has."""
+    least, most = workers if isinstance(workers, tuple) else (workers, workers)
+    assert workers_on(gpus, per_worker) == WorkerBounds(least, most)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "per_worker"),
+    [(3, 2), (1, 2), (0.5, 1), (1.5, 1), (1, 0), (1, -1), (1, 1.5), (1, "2"), (1, None), (True, 2)],
+)
+def test_devices_that_do_not_divide_are_refused(gpus: Any, per_worker: Any) -> None:
+    """With the numbers that would."""
+    with pytest.raises(BadRequest):
+        workers_on(gpus, per_worker)
+
+
+def test_part_is_told_once() -> None:
+    """By its share or by its memory."""
+    assert body_of(1, {"gpu_memory": "10GiB"}).to_request().devices.memory_bytes == 10 * 2**30
+    with pytest.raises(BadRequest, match="part of one device already"):
+        body_of(0.5, {"gpu_memory": "10GiB"})
 
 
 def test_every_term_of_a_claim_can_be_written() -> None:

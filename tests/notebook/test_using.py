@@ -126,10 +126,26 @@ def test_kernels_own_environment_can_be_claimed(pool: Pool) -> None:
         assert executable == used_from().interpreter
 
 
-def test_shared_device_is_refused_in_a_sentence(pool: Pool) -> None:
-    """As long as the pool leases whole devices only."""
-    with pytest.raises(BadRequest, match=r"device"):
-        claim(1, pool=pool, gpus_per_worker=0.5)
+def test_parts_of_a_device_are_shared_by_own_claims(pool: Pool, view_of: View) -> None:
+    """Each has its worker, both are on one device, and its other half is known to be held."""
+    with claim(0.5, pool=pool) as one, claim(0.5, pool=pool) as other:
+        leases = [lease for each in (one, other) for lease in view_of(each.claim_id).leases]
+        [device] = {lease.device for lease in leases}
+        assert [lease.share for lease in leases] == [0.5, 0.5]
+        for cluster in (one, other):
+            with Client(cluster, set_as_default=False) as client:
+                assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+        every = pool.background.run(lambda _say: pool.client.devices())
+        [seen] = [one for one in every if one.uuid == device]
+        assert (seen.left, len(seen.holders)) == (0, 2)
+
+
+def test_worker_may_have_several_devices(pool: Pool, view_of: View) -> None:
+    """One worker, and nobody else gets its devices."""
+    with claim(4, pool=pool, gpus_per_worker=2) as cluster:
+        leases = view_of(cluster.claim_id).leases
+        assert sorted(len(lease.devices) for lease in leases) == [2, 2]
+        assert len({uuid for lease in leases for uuid in lease.devices}) == 4
 
 
 def test_environments_are_listed(pool: Pool) -> None:

@@ -177,12 +177,6 @@ def check_terms(body: ClaimBody) -> None:
     Raises:
         BadRequest: If there is one.
     """
-    if body.gpus_per_worker != 1 or body.gpu_memory:
-        raise BadRequest(
-            "This pool grants whole devices, one a worker.",
-            field="gpus_per_worker" if body.gpus_per_worker != 1 else "gpu_memory",
-            hint="Leave gpus_per_worker at 1, and say min_gpu_memory instead of gpu_memory.",
-        )
     if body.on_idle is not None:
         raise BadRequest(
             "This pool takes nothing back for being idle.",

@@ -13,6 +13,7 @@ from distributed import Client
 
 from jupyter_gpupool.notebook.claim import attach, claim
 from jupyter_gpupool.notebook.cluster import ClaimCluster
+from jupyter_gpupool.notebook.terms import Gpus
 from jupyter_gpupool.pool.units import plural
 
 from .answer import Answer
@@ -21,7 +22,7 @@ from .holding import Held
 
 def claim_and_bind(
     held: Held,
-    gpus: tuple[int, int],
+    gpus: Gpus,
     timeout: str | None,
     names: Sequence[str],
     terms: Mapping[str, Any],

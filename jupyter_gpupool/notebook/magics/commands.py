@@ -12,11 +12,21 @@ import jupyter_gpupool as gpupool
 from .answer import Answer
 from .cell_command import cell_command
 from .holding import Held
-from .words import HELP, bounds, claims, cluster_and_client, environments, models, split_last
+from .words import (
+    HELP,
+    bounds,
+    claims,
+    cluster_and_client,
+    devices,
+    environments,
+    models,
+    split_last,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from jupyter_gpupool.notebook.terms import Gpus
     from jupyter_gpupool.protocol.api import ClaimView
 
 _holding = click.make_pass_decorator(Held)
@@ -53,7 +63,7 @@ def commands(context: click.Context) -> Answer | None:
 
 
 @commands.command()
-@click.argument("gpus", type=bounds, default="2")
+@click.argument("gpus", type=devices, default="2")
 @click.option("--name", default="", help="What to call the claim.")
 @click.option(
     "--model",
@@ -61,7 +71,9 @@ def commands(context: click.Context) -> Answer | None:
     metavar="TEXT",
     help='Part of the model\'s name, such as "H100".',
 )
-@click.option("--gpu-memory", metavar="SIZE", help='Least memory a device, such as "40GiB".')
+@click.option("--gpu-memory", metavar="SIZE", help='A part of a device so large: "10GiB" a worker.')
+@click.option("--min-gpu-memory", metavar="SIZE", help='Least memory of a device: "40GiB".')
+@click.option("--gpus-per-worker", type=float, help="Devices of each worker, on one host.")
 @click.option("--memory", metavar="SIZE", help='Host memory a worker, such as "16GiB".')
 @click.option("--nthreads", type=int, help="Threads a worker.")
 @click.option("--time-limit", metavar="TIME", help='When it ends by itself, such as "2h".')
@@ -76,14 +88,14 @@ def commands(context: click.Context) -> Answer | None:
 def claim(
     held: Held,
     /,
-    gpus: tuple[int, int],
+    gpus: "Gpus",
     *,
     estimate: bool,
     timeout: str | None,
     names: tuple[str, ...],
-    **terms: str | int | None,
+    **terms: str | float | None,
 ) -> Answer:
-    """Claim GPUS devices (a number, or "1-4"; 2 if left out): a Dask cluster and its client."""
+    """Claim GPUS devices (a number, "1-4" or "0.5"; 2 if left out): a Dask cluster, its client."""
     if estimate:
         from jupyter_gpupool.notebook.estimating import estimate as asked  # noqa: PLC0415 - as below
 

@@ -26,6 +26,21 @@ def bounds(text: str) -> tuple[int, int]:
     return int(low), int(high or low)
 
 
+def devices(text: str) -> tuple[int, int] | float:
+    """Read "2", "1-4" or "0.5".
+
+    Raises:
+        click.BadParameter: If it is none of them.
+    """
+    if "." not in text:
+        return bounds(text)
+    try:
+        return float(text)
+    except ValueError:
+        message = f'{text!r} is no number of devices. Write for example 2, "1-4", or 0.5.'
+        raise click.BadParameter(message) from None
+
+
 def variables(text: str) -> tuple[str, ...]:
     """Read "a,b": names of variables.
 

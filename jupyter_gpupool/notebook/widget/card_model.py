@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from jupyter_gpupool.notebook.moments import counted, roughly
+from jupyter_gpupool.notebook.workers import devices_text
 from jupyter_gpupool.pool.claim import Phase, Warning_
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import format_bytes, plural
@@ -266,4 +267,4 @@ def _shape(count: int, model: str, words: Words) -> str:
 
 
 def _short(lease: LeaseView) -> str:
-    return lease.model.removeprefix("NVIDIA ")
+    return devices_text(lease, lease.model.removeprefix("NVIDIA "))
