@@ -13,7 +13,6 @@ from jupyter_gpupool.manager.service.policy_changes import (
     change_policy,
 )
 from jupyter_gpupool.manager.service.policy_check import check_policy
-from jupyter_gpupool.manager.service.queue_standings import standings_of
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.errors import Conflict, NotFound
 from jupyter_gpupool.protocol.policy_diff import diff
@@ -47,7 +46,7 @@ _To = Annotated[int | None, Query(alias="to", ge=0, le=LAST_REVISION)]
 @router.get("", response_model=PolicyView, responses=responses())
 async def read_policy(caller: UserCaller, service: TheService) -> Response:
     """The queues as they stand now; the document and its admins' words are for admins alone."""
-    standings = await service.forecasts.compute(partial(standings_of, service.look()))
+    standings = await service.queue_standings.now()
     books = service.books
     view = PolicyView(revision=books.policy.revision, queues=queue_views(caller, books, standings))
     if caller.is_admin:

@@ -1,15 +1,22 @@
 """How each queue stands now: its share, what it holds, what waits in it, what it has used.
 
-Made from what a pass sees, when an admin or a user looks at the queues.
+Made from what a pass sees, when an admin or a user looks at the queues: in a thread, for it takes
+as long as the beginning of a pass, and not for everybody anew.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jupyter_gpupool.scheduling.ledger import amount_of
 from jupyter_gpupool.scheduling.pool_view import PoolView
 from jupyter_gpupool.scheduling.rounds import books_of
+
+_FRESH_FOR_S = 1.0
+"""Shares and usage change with time alone, too."""
+_REST = 10
+"""So many times longer than it took, so that nobody who looks all the time slows the pool down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +37,57 @@ class QueueStanding:
     used_s: float
 
 
-def standings_of(view: PoolView) -> Mapping[str, QueueStanding]:
-    """Every queue of the policy, by name. Takes as long as the beginning of a pass."""
+Standings = Mapping[str, QueueStanding]
+
+
+class QueueStandings:
+    """How the queues stand, kept as long as nothing has happened.
+
+    Args:
+        look: The pool as a pass sees it now.
+        mark: Differs once something has happened.
+        monotonic: A clock in seconds.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], PoolView],
+        mark: Callable[[], object],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._look, self._mark, self._monotonic = look, mark, monotonic
+        self._known: Standings = {}
+        self._made: _Made | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def now(self) -> Standings:
+        """Every queue of the policy, by name; of a large pool it may be some seconds old."""
+        async with self._one_at_a_time:
+            if not self._is_fresh():
+                mark, began_s, view = self._mark(), self._monotonic(), self._look()
+                self._known = await asyncio.to_thread(standings_of, view)
+                at_s = self._monotonic()
+                self._made = _Made(mark=mark, at_s=at_s, took_s=at_s - began_s)
+            return self._known
+
+    def _is_fresh(self) -> bool:
+        made = self._made
+        if made is None:
+            return False
+        is_same = made.mark == self._mark()
+        rest_s = max(_FRESH_FOR_S if is_same else 0.0, _REST * made.took_s)
+        return self._monotonic() - made.at_s < rest_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    mark: object
+    at_s: float
+    took_s: float
+
+
+def standings_of(view: PoolView) -> Standings:
+    """Every queue of the policy, by name."""
     ledger = books_of(view)
     waiting, claims = _waiting(view)
     return {

@@ -35,6 +35,7 @@ from .loading import load
 from .outbox import Outboxes
 from .planning import ask, run_pass, steps_of
 from .pool_view import build
+from .queue_standings import QueueStandings
 from .sight import Sight
 from .unit import Moment, UnitOfWork
 from .waits import Waits
@@ -78,6 +79,9 @@ class Service:
         )
         self.emptiness = Emptiness()
         self.learning = Learning()
+        self.queue_standings = QueueStandings(
+            self.look, lambda: (self.books.policy.revision, self.books.seq), clock.monotonic
+        )
         self.forecasts = Forecasts(self.look, self.learning, self._recall, clock.monotonic)
         self.writable = True
         self.committed_s = clock.monotonic()
