@@ -1,6 +1,6 @@
 """Reads what a child says, which may be anything: a user's code runs in that process. Pure.
 
-Called by `child_socket`. A line becomes one of three classes with the types they promise, or is
+Called by `child_socket`. A line becomes one of four classes with the types they promise, or is
 refused.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from jupyter_gpupool.protocol.launch import Hello, SchedulerState, WorkerState, decode
+from jupyter_gpupool.protocol.launch import Hello, Lively, SchedulerState, WorkerState, decode
 
-ChildLine = Hello | SchedulerState | WorkerState
+ChildLine = Hello | Lively | SchedulerState | WorkerState
 _MOST_TEXT = 4096
 _HIGHEST_PORT = 65535
 _MOST_COUNTED = 2**53
@@ -28,7 +28,7 @@ def read_line(line: bytes) -> ChildLine:
         message = decode(line)
     except (RecursionError, UnicodeDecodeError) as error:
         raise ValueError("not a line of the launch protocol") from error
-    if not isinstance(message, Hello | SchedulerState | WorkerState):
+    if not isinstance(message, ChildLine):
         raise ValueError(f"a child does not say {type(message).__name__}")  # noqa: TRY004 - its text is wrong, not its type
     if (wrong := _misfit(message, _HIGHEST_PORT)) is not None:
         raise ValueError(f"{type(message).__name__}.{wrong} is not what it should be")

@@ -14,7 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import Unavailable
-from jupyter_gpupool.protocol.launch import Hello, Orders, Role, SchedulerState, WorkerState
+from jupyter_gpupool.protocol.activity import Activity
+from jupyter_gpupool.protocol.launch import (
+    Hello,
+    Lively,
+    Orders,
+    Role,
+    SchedulerState,
+    WorkerState,
+)
 from jupyter_gpupool.protocol.socket_path import reachable
 
 from .allowance import Allowance
@@ -38,6 +46,7 @@ class ChildSocket:
         path: Where; its folder exists. An old socket there is replaced.
         admit: Whether that hello may come from that (pid, uid).
         heard: Called with each state of an admitted child.
+        lively: Called with what goes on in an admitted scheduler, each second.
         locks_returned: Called with the locks of a worker's devices, in their order: descriptors
             that are then the callee's.
     """
@@ -49,11 +58,13 @@ class ChildSocket:
         admit: Callable[[Hello, int, int], bool],
         heard: Callable[[Hello, SchedulerState | WorkerState], None],
         locks_returned: Callable[[Hello, Sequence[int]], None],
+        lively: Callable[[Hello, Activity], None] = lambda _, __: None,
     ) -> None:
         self._path = path
         self._admit = admit
         self._heard = heard
         self._locks_returned = locks_returned
+        self._lively = lively
         self._orders: dict[Key, Orders] = {}
         self._members: dict[Key, ChildConnection] = {}
         self._strangers: dict[ChildConnection, asyncio.TimerHandle] = {}
@@ -137,8 +148,10 @@ class ChildSocket:
             self._welcome(connection, message)
         elif connection.hello is None:
             raise ValueError("no hello first")
-        elif isinstance(message, SchedulerState) is not (connection.hello.role is Role.SCHEDULER):
+        elif isinstance(message, WorkerState) is (connection.hello.role is Role.SCHEDULER):
             raise ValueError("another role's state")
+        elif isinstance(message, Lively):
+            self._lively(connection.hello, message.activity)
         else:
             self._heard(connection.hello, message)
 

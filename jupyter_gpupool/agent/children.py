@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import PoolError
-from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.protocol.activity import Activity
 from jupyter_gpupool.protocol.launch import Hello, Role, SchedulerState, WorkerState
 
 from . import procfs
@@ -27,7 +28,13 @@ logger = logging.getLogger(__name__)
 
 
 class Children:
-    """Takes what children say into the table; `keep_record` is told of what has changed."""
+    """Takes what children say into the table.
+
+    Args:
+        keep_record: Told of what has changed.
+        lively: Told what goes on in a claim's scheduler, each second. One that is silent is
+            unknown, and never idle.
+    """
 
     def __init__(
         self,
@@ -35,11 +42,13 @@ class Children:
         table: Table,
         locks: DeviceLocks,
         keep_record: Callable[[Seen], None],
+        lively: Callable[[ClaimId, Activity], None] = lambda _, __: None,
     ) -> None:
         self._host_id = host_id
         self._table = table
         self._locks = locks
         self._keep_record = keep_record
+        self._lively = lively
         self._missed: set[ProcessKey] = set()
         self._heard = asyncio.Event()
 
@@ -50,6 +59,7 @@ class Children:
             admit=self.admit,
             heard=self.hear,
             locks_returned=self.take_locks_back,
+            lively=self.hear_lively,
         )
 
     async def wait_for_all(self, within_s: float) -> None:
@@ -89,6 +99,12 @@ class Children:
                 self._learn(worker_named_by_scheduler(worker, state))
         self._missed.discard(seen.key)
         self._heard.set()
+
+    def hear_lively(self, hello: Hello, activity: Activity) -> None:
+        """Pass on what goes on in a scheduler that is not being ended."""
+        seen = self._table.named(hello)
+        if seen is not None and seen.stage is Stage.ALIVE:
+            self._lively(seen.key.claim_id, activity)
 
     def take_locks_back(self, hello: Hello, descriptors: Sequence[int]) -> None:
         """Hold devices' locks again that only their worker held since the last agent died."""

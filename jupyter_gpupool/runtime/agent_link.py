@@ -10,7 +10,14 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-from jupyter_gpupool.protocol.launch import Hello, Orders, SchedulerState, WorkerState, decode
+from jupyter_gpupool.protocol.launch import (
+    Hello,
+    Lively,
+    Orders,
+    SchedulerState,
+    WorkerState,
+    decode,
+)
 from jupyter_gpupool.protocol.socket_path import reachable
 
 _FIRST_PAUSE_S = 0.2
@@ -19,6 +26,7 @@ _MOST_LINE_BYTES = 4 * 1024 * 1024
 _REFUSALS_BEFORE_GIVING_UP = 3
 
 State = SchedulerState | WorkerState
+"""What is said whole, and again on each connection."""
 
 
 class AgentLink:
@@ -47,6 +55,7 @@ class AgentLink:
         self._obey = obey
         self._refused = refused
         self._state: State | None = None
+        self._lively: Lively | None = None
         self._changed = asyncio.Event()
         self._told = asyncio.Event()
         self._was_admitted = False
@@ -58,6 +67,11 @@ class AgentLink:
             self._state = state
             self._changed.set()
             self._told.clear()
+
+    def mention(self, lively: Lively) -> None:
+        """Let the agent know if it listens; only the last one counts."""
+        self._lively = lively
+        self._changed.set()
 
     async def told(self, deadline_s: float) -> None:
         """Wait until the last state has left for the agent, but no longer than that."""
@@ -115,13 +129,19 @@ class AgentLink:
 
     async def _keep_telling(self, writer: asyncio.StreamWriter) -> None:
         self._changed.set()
+        said: State | None = None
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if self._state is not None:
-                writer.write(self._state.encode())
-                # An agent that is stopped holds up this task, and nothing else.
-                await writer.drain()
+            if self._state is not None and self._state is not said:
+                said = self._state
+                writer.write(said.encode())
+            if self._lively is not None:
+                writer.write(self._lively.encode())
+                self._lively = None
+            # An agent that is stopped holds up this task, and nothing else.
+            await writer.drain()
+            if said is self._state:
                 self._told.set()
 
 

@@ -3,6 +3,9 @@
 Made by `scheduler`. Clients count and run things on workers; the holder is none to them.
 """
 
+import functools
+import inspect
+import time
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -12,6 +15,18 @@ from distributed.core import Status
 from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
 _USERS_CODE = frozenset({"run", "run_coroutine", "actor_execute"})
+_ASKED_OF_STREAM = ("update-graph", "cancel-keys")
+_ASKED = (
+    "scatter",
+    "gather",
+    "retry",
+    "broadcast",
+    "proxy",
+    "run_function",
+    "restart",
+    "replicate",
+)
+"""What a client says only because its user, or their code, wants something."""
 
 
 class ClaimScheduler(distributed.Scheduler):
@@ -22,6 +37,7 @@ class ClaimScheduler(distributed.Scheduler):
         status_changed: Called when a worker has begun or ceased to take tasks.
         runs: Functions of `client.run` and calls of actors' methods under way.
         runs_begun: These, so far.
+        asked_s: Monotonic; when a client last asked for anything. None if none ever did.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -29,7 +45,12 @@ class ClaimScheduler(distributed.Scheduler):
         self.status_changed: Callable[[], None] = lambda: None
         self.runs = 0
         self.runs_begun = 0
+        self.asked_s: float | None = None
         super().__init__(**options)
+        for name in _ASKED_OF_STREAM:
+            self.stream_handlers[name] = self._noting(self.stream_handlers[name])
+        for name in _ASKED:
+            self.handlers[name] = self._noting(self.handlers[name])
 
     def start_http_server(self, *_: Any, **__: Any) -> None:
         """Open nothing: it would listen to everybody. `dashboard` does, behind TLS and a prefix."""
@@ -75,6 +96,22 @@ class ClaimScheduler(distributed.Scheduler):
         """A worker is running, paused or on its way out."""
         super().handle_worker_status_change(status, worker, stimulus_id)
         self.status_changed()
+
+    def _noting(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, but that it is noted when it was asked for."""
+
+        @functools.wraps(handler)
+        def asked(*arguments: Any, **options: Any) -> Any:
+            self.asked_s = time.monotonic()
+            return handler(*arguments, **options)
+
+        @functools.wraps(handler)
+        async def asked_for_long(*arguments: Any, **options: Any) -> Any:
+            self.asked_s = time.monotonic()
+            return await handler(*arguments, **options)
+
+        # distributed looks at the function to know which kind it is.
+        return asked_for_long if inspect.iscoroutinefunction(handler) else asked
 
     async def remove_worker(self, address: str, **options: Any) -> Any:
         """Forget a worker, and what only it has."""

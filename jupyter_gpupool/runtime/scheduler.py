@@ -12,8 +12,9 @@ from typing import Any
 import dask.config
 
 from jupyter_gpupool.protocol.keeping import Keeping
-from jupyter_gpupool.protocol.launch import Hello, Launch, Orders, SchedulerState
+from jupyter_gpupool.protocol.launch import Hello, Launch, Lively, Orders, SchedulerState
 
+from .activity_probe import probe
 from .agent_link import AgentLink
 from .claim_scheduler import ClaimScheduler
 from .credentials import ClaimSecurity
@@ -117,7 +118,8 @@ class _Process:
             refused=self._give_up,
         )
         link.tell(state)
-        works = [asyncio.create_task(work) for work in (link.run(), hibernation.run())]
+        probing = probe(scheduler, lambda seen: link.mention(Lively(activity=seen)))
+        works = [asyncio.create_task(work) for work in (link.run(), hibernation.run(), probing)]
         await self._until_stopped(scheduler)
         for work in works:
             work.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import os
@@ -14,9 +15,12 @@ import pytest
 from jupyter_gpupool.agent import child_connection
 from jupyter_gpupool.agent.child_socket import ChildSocket
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.protocol.activity import Activity
+from jupyter_gpupool.protocol.keeping import Keeping, KeepPhase, Unkept, UnkeptReason, Wish
 from jupyter_gpupool.protocol.launch import (
     MOST_LOCKS,
     Hello,
+    Lively,
     Orders,
     Role,
     SchedulerState,
@@ -28,6 +32,15 @@ DEADLINE_S = 10.0
 WORKER = Hello(role=Role.WORKER, claim_id="claim", lease_id="lease")
 SCHEDULER = Hello(role=Role.SCHEDULER, claim_id="claim", lease_id="")
 LISTENS = SchedulerState(address="tls://h:1", dashboard_port=None, workers=())
+BUSY = Activity(processing=3, begun=70_000, clients=1, quiet_s=0.5)
+REFUSED = Keeping(
+    phase=KeepPhase.REFUSED,
+    wish=Wish.HIBERNATED,
+    surveyed=True,
+    result_bytes=2**40,
+    unkept=(Unkept(key="counter-1", reason=UnkeptReason.ACTOR),),
+    unkept_count=1,
+)
 
 
 class Agent:
@@ -44,6 +57,7 @@ class Agent:
             admit=self._admit,
             heard=lambda hello, state: self._note("heard", state),
             locks_returned=lambda hello, fds: self._note("locks", fds),
+            lively=lambda hello, activity: self._note("lively", activity),
         )
 
     def _admit(self, hello, pid, uid):
@@ -216,6 +230,9 @@ async def test_child_that_is_not_admitted_is_turned_away(agent, connect):
         pytest.param(WorkerState(registered=True).encode(), id="state before hello"),
         pytest.param(Orders(keep_workers=0).encode(), id="orders are not a child's to give"),
         pytest.param(WORKER.encode() + LISTENS.encode(), id="a worker's word on the scheduler"),
+        pytest.param(
+            WORKER.encode() + Lively(activity=Activity()).encode(), id="a worker is no scheduler"
+        ),
         pytest.param(WORKER.encode() * 2, id="hello twice"),
         pytest.param(b"x" * 100_000, id="a line without end"),
         pytest.param(
@@ -340,6 +357,44 @@ async def test_port_that_is_none_is_refused(agent, connect):
     child.say(SCHEDULER, SchedulerState(address="", dashboard_port=65536, workers=()))
     assert await child.ends()
     assert not agent.all("heard")
+
+
+async def test_what_goes_on_in_a_scheduler_is_passed_on(agent, connect):
+    """It is no state of the scheduler: nothing has to be kept of it."""
+    child = await connect()
+    child.say(SCHEDULER, Lively(activity=BUSY))
+    assert await agent.next("lively") == BUSY
+    assert not agent.all("heard")
+
+
+async def test_where_the_results_are_arrives_whole(agent, connect):
+    """Phases, counts of many bytes, and each result that cannot be kept."""
+    state = dataclasses.replace(LISTENS, keeping=REFUSED)
+    child = await connect()
+    child.say(SCHEDULER, state)
+    assert await agent.next("heard") == state
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Lively(activity=dataclasses.replace(BUSY, processing=-1)),
+        Lively(activity=dataclasses.replace(BUSY, quiet_s=float("nan"))),
+        Lively(activity=dataclasses.replace(BUSY, clients="many")),
+        dataclasses.replace(LISTENS, keeping=dataclasses.replace(REFUSED, held="all")),
+        dataclasses.replace(LISTENS, keeping=dataclasses.replace(REFUSED, phase="asleep")),
+        dataclasses.replace(LISTENS, keeping=dataclasses.replace(REFUSED, unkept=("x",))),
+        dataclasses.replace(LISTENS, keeping=None),
+    ],
+    ids=["less than none", "no number", "text", "text within", "phase", "no result", "nothing"],
+)
+async def test_nonsense_within_a_line_is_refused(agent, connect, line):
+    """A user's code runs in a scheduler: what it says is checked to the last field."""
+    child = await connect()
+    child.say(SCHEDULER, line)
+    assert await child.ends()
+    assert not agent.all("heard")
+    assert not agent.all("lively")
 
 
 async def test_chatty_child_is_heard_a_part_at_a_time(agent, connect):

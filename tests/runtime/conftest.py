@@ -21,6 +21,7 @@ from jupyter_gpupool.agent.child_socket import ChildSocket
 from jupyter_gpupool.agent.stopping import send
 from jupyter_gpupool.agent.zygotes import Identity, Zygotes
 from jupyter_gpupool.manager.certificates import ClaimSecrets, Party, make_secrets
+from jupyter_gpupool.protocol.activity import Activity
 from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 from jupyter_gpupool.protocol.launch import (
     Hello,
@@ -71,6 +72,7 @@ class Host:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.states: dict[str, list[SchedulerState | WorkerState]] = {}
+        self.activities: dict[str, list[Activity]] = {}
         self.ends: dict[int, int] = {}
         self.pids: dict[str, int] = {}
         self.processes: dict[str, procfs.ProcessId] = {}
@@ -93,6 +95,7 @@ class Host:
             admit=self._admit,
             heard=self._note_state,
             locks_returned=self._note_locks,
+            lively=self._note_activity,
         )
 
     def a_claim(self) -> Claim:
@@ -267,6 +270,10 @@ class Host:
 
     def _note_state(self, hello: Hello, state: SchedulerState | WorkerState) -> None:
         self.states.setdefault(f"{hello.claim_id}/{hello.lease_id}", []).append(state)
+        self._changed.set()
+
+    def _note_activity(self, hello: Hello, activity: Activity) -> None:
+        self.activities.setdefault(hello.claim_id, []).append(activity)
         self._changed.set()
 
     def _note_locks(self, hello: Hello, descriptors: Sequence[int]) -> None:
