@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from jupyter_gpupool.manager.auth.caller import Caller
 from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.policy_check import Checked
-from jupyter_gpupool.manager.service.policy_effects import held_by_queue
 from jupyter_gpupool.manager.service.queue_standings import QueueStanding
 from jupyter_gpupool.manager.service.records import PolicyRevision
 from jupyter_gpupool.pool.errors import BadRequest
@@ -29,10 +28,10 @@ def queue_views(
     caller: Caller, books: Books, standings: Mapping[str, QueueStanding]
 ) -> tuple[QueueView, ...]:
     """The queues in the document's order: all to an admin, to a user those they may claim in."""
-    policy, held = books.policy.policy, held_by_queue(books, books.policy)
+    policy = books.policy.policy
     shown = policy.queues if caller.is_admin else _of_user(caller, policy.queues, books)
     return tuple(
-        _queue_view(terms, standings.get(terms.name, _NO_STANDING), held[terms.name]).model_copy(
+        _queue_view(terms, standings.get(terms.name, _NO_STANDING)).model_copy(
             update=_people(terms) if caller.is_admin else {}
         )
         for terms in shown
@@ -61,7 +60,7 @@ def check_view(revision: int, source: str, checked: Checked, diff: DiffView) -> 
     )
 
 
-_NO_STANDING = QueueStanding(share=0, waiting=0, waiting_claims=0, used_s=0.0)
+_NO_STANDING = QueueStanding(held=0, share=0, waiting=0, waiting_claims=0, used_s=0.0)
 """Of a queue that came between the look at the pool and its answer."""
 
 
@@ -70,7 +69,7 @@ def _of_user(caller: Caller, queues: Iterable[QueueTerms], books: Books) -> list
     return [queue for queue in queues if queue.name in theirs]
 
 
-def _queue_view(terms: QueueTerms, standing: QueueStanding, held: int) -> QueueView:
+def _queue_view(terms: QueueTerms, standing: QueueStanding) -> QueueView:
     return QueueView(
         name=terms.name,
         parent=terms.parent,
@@ -79,7 +78,7 @@ def _queue_view(terms: QueueTerms, standing: QueueStanding, held: int) -> QueueV
         weight=terms.weight,
         priority=terms.priority,
         share=standing.share / WHOLE_DEVICE,
-        held=held / WHOLE_DEVICE,
+        held=standing.held / WHOLE_DEVICE,
         waiting=standing.waiting / WHOLE_DEVICE,
         waiting_claims=standing.waiting_claims,
         used_gpu_hours=round(standing.used_s / _HOUR_S, 3),

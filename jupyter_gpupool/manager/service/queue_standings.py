@@ -24,6 +24,7 @@ class QueueStanding:
     """A queue and all below it; devices are in thousandths.
 
     Attributes:
+        held: What its claims hold, also what is being taken from them.
         share: What it may hold now before others may take it back: its part of the pool by what
             everybody holds and wants at this moment, and never less than its guarantee.
         waiting: What its waiting claims need to start.
@@ -31,6 +32,7 @@ class QueueStanding:
         used_s: Device-seconds that still count against its weight, decayed.
     """
 
+    held: int
     share: int
     waiting: int
     waiting_claims: int
@@ -44,14 +46,14 @@ class QueueStandings:
     """How the queues stand, kept as long as nothing has happened.
 
     Args:
-        look: The pool as a pass sees it now.
+        look: The pool as a pass sees it now, and what each queue holds, in thousandths.
         mark: Differs once something has happened.
         monotonic: A clock in seconds.
     """
 
     def __init__(
         self,
-        look: Callable[[], PoolView],
+        look: Callable[[], tuple[PoolView, Counter[str]]],
         mark: Callable[[], object],
         monotonic: Callable[[], float],
     ) -> None:
@@ -64,8 +66,8 @@ class QueueStandings:
         """Every queue of the policy, by name; of a large pool it may be some seconds old."""
         async with self._one_at_a_time:
             if not self._is_fresh():
-                mark, began_s, view = self._mark(), self._monotonic(), self._look()
-                self._known = await asyncio.to_thread(standings_of, view)
+                mark, began_s = self._mark(), self._monotonic()
+                self._known = await asyncio.to_thread(standings_of, *self._look())
                 at_s = self._monotonic()
                 self._made = _Made(mark=mark, at_s=at_s, took_s=at_s - began_s)
             return self._known
@@ -86,12 +88,13 @@ class _Made:
     took_s: float
 
 
-def standings_of(view: PoolView) -> Standings:
+def standings_of(view: PoolView, held: Counter[str]) -> Standings:
     """Every queue of the policy, by name."""
     ledger = books_of(view)
     waiting, claims = _waiting(view)
     return {
         name: QueueStanding(
+            held=held[name],
             share=ledger.full[ledger.number[name]][0],
             waiting=waiting[name],
             waiting_claims=claims[name],

@@ -34,6 +34,7 @@ from .links import Links
 from .loading import load
 from .outbox import Outboxes
 from .planning import ask, run_pass, steps_of
+from .policy_effects import held_by_queue
 from .pool_view import build
 from .queue_standings import QueueStandings
 from .sight import Sight
@@ -80,7 +81,9 @@ class Service:
         self.emptiness = Emptiness()
         self.learning = Learning()
         self.queue_standings = QueueStandings(
-            self.look, lambda: (self.books.policy.revision, self.books.seq), clock.monotonic
+            lambda: (self.look(), held_by_queue(self.books, self.books.policy)),
+            lambda: (self.books.policy.revision, self.books.seq),
+            clock.monotonic,
         )
         self.forecasts = Forecasts(self.look, self.learning, self._recall, clock.monotonic)
         self.writable = True

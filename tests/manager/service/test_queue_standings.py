@@ -1,6 +1,7 @@
 """How queues stand: what a pass would say, looked at no oftener than is good for the pool."""
 
 import asyncio
+from collections import Counter
 from functools import partial
 
 from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
@@ -29,8 +30,9 @@ async def test_queues_stand_as_a_pass_sees_them(pool):
     found = await pool.service.queue_standings.now()
     assert set(found) == {"research", "vision", "others"}
     vision, others = found["vision"], found["others"]
-    assert (vision.share, vision.waiting, vision.waiting_claims) == (3000, 0, 0)
-    assert (others.share, others.waiting, others.waiting_claims) == (1000, 2000, 1)
+    assert (vision.held, vision.share, vision.waiting, vision.waiting_claims) == (3000, 3000, 0, 0)
+    assert (others.held, others.share, others.waiting, others.waiting_claims) == (0, 1000, 2000, 1)
+    assert found["research"].held == 3000
     assert found["research"].used_s == vision.used_s > 0 == others.used_s
 
 
@@ -45,7 +47,7 @@ class Looked:
         """The pool now."""
         self.times += 1
         self.now_s += self._took_s
-        return self._pool.service.look()
+        return self._pool.service.look(), Counter()
 
     def standings(self) -> QueueStandings:
         """What is under test."""
@@ -70,7 +72,7 @@ async def test_what_has_happened_is_seen_at_once(pool):
     looked = Looked(pool)
     standings = looked.standings()
     assert await standings.now() == {
-        "default": QueueStanding(share=0, waiting=0, waiting_claims=0, used_s=0.0)
+        "default": QueueStanding(held=0, share=0, waiting=0, waiting_claims=0, used_s=0.0)
     }
     looked.mark += 1
     await standings.now()
