@@ -1,14 +1,19 @@
 """The page on idle claims shows rules that work, and leaves no key and no signal out."""
 
+import json
 import re
+import tomllib
 from pathlib import Path
+
+import jsonschema
 
 from jupyter_gpupool.pool.idle_rule import IdleRule
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.protocol import idle_policy
 from jupyter_gpupool.protocol.policy import parse_policy
 
-PAGE = (Path(__file__).parents[2] / "docs" / "idle.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "idle.md").read_text()
 [DOCUMENT] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -42,3 +47,18 @@ def test_every_signal_is_explained():
     """Whoever writes `signals` has to know what each is."""
     told = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
     assert told == {signal.value for signal in Signal}
+
+
+def test_the_schema_accepts_what_the_pages_show_and_refuses_a_slip():
+    """An editor that checks by it agrees with the manager."""
+    schema = json.loads((DOCS / "policy.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    policy = re.findall(r"```toml\n(.*?)```", (DOCS / "policy.md").read_text(), re.DOTALL)
+    assert [error.message for text in (DOCUMENT, *policy) for error in _errors(check, text)] == []
+    assert list(_errors(check, DOCUMENT.replace("orphan =", "orphans =")))
+
+
+def _errors(check, text):
+    # What TOML reads becomes what JSON has, as in an editor: tables, lists, texts, numbers.
+    return check.iter_errors(json.loads(json.dumps(tomllib.loads(text))))
