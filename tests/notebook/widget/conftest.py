@@ -1,6 +1,13 @@
-"""The card in a real browser: a bare page with JupyterLab's variables, and a model in it."""
+"""The card in a real browser: a bare page with JupyterLab's variables, or a real JupyterLab."""
 
+import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook import widget
 from jupyter_gpupool.notebook.widget.card_model import Snapshot, cards_in_json
 from jupyter_gpupool.protocol.api import ClaimView
@@ -27,6 +35,11 @@ _FLAGS = (
 )
 NOW = datetime.fromisoformat("2026-11-30T14:16:20+00:00")
 Mount = Callable[..., "Page"]
+WITHIN_S = 60.0
+_SESSION = "jupyterapp.shell.currentWidget?.sessionContext"
+_READY = (
+    f"window.jupyterapp && {_SESSION}?.isReady && {_SESSION}.session?.kernel?.status === 'idle'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +88,107 @@ def push() -> Callable[..., None]:
         page.evaluate("cards => model.push('cards', cards)", cards_of(view, **snapshot))
 
     return push
+
+
+class Lab:
+    """A JupyterLab with folders of its own, to be ended and started again at its port."""
+
+    def __init__(self, folder: Path, pool: Pool) -> None:
+        self.folder = folder
+        self._pool = pool
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = int(free.getsockname()[1])
+        self._base = f"http://127.0.0.1:{self._port}/lab-of-mine/"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Lab":
+        """Start it and wait until it answers."""
+        self._process = subprocess.Popen(
+            self._command(),
+            env=self._environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + WITHIN_S
+        while not self._answers():
+            assert time.monotonic() < deadline, f"no answer within {WITHIN_S} s"
+            time.sleep(0.1)
+        return self
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal the server, and nothing that it has started."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        if number is signal.SIGKILL:
+            self._process.wait(WITHIN_S)
+
+    def end(self) -> None:
+        """End it as its user would."""
+        assert self._process is not None
+        # Should a test have failed while it was stopped.
+        self._process.send_signal(signal.SIGCONT)
+        self._process.terminate()
+        self._process.wait(WITHIN_S)
+
+    def write(self, name: str, *cells: str) -> None:
+        """Write a notebook into its folder."""
+        nbformat = pytest.importorskip("nbformat", reason="needs nbformat")
+        spec = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        made = [nbformat.v4.new_code_cell(source) for source in cells]
+        notebook = nbformat.v4.new_notebook(cells=made, metadata=spec)
+        nbformat.write(notebook, self.folder / f"{name}.ipynb")
+
+    def opened(self, browser: "Browser", name: str) -> "Page":
+        """A page with this notebook, all of whose cells are run."""
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.set_default_timeout(WITHIN_S * 1000)
+        page.goto(f"{self._base}lab/tree/{name}.ipynb?token=t&reset")
+        page.wait_for_function(_READY)
+        page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+        return page
+
+    @staticmethod
+    def session(page: "Page", act: str) -> None:
+        """Do something with the session of a page's notebook."""
+        page.evaluate(f"() => {{ {_SESSION}.{act} }}")
+
+    def _answers(self) -> bool:
+        try:
+            urllib.request.urlopen(f"{self._base}api?token=t", timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    def _command(self) -> list[str]:
+        options = {
+            "ServerApp.port": self._port,
+            "ServerApp.port_retries": 0,
+            "ServerApp.base_url": "/lab-of-mine/",
+            "ServerApp.root_dir": self.folder,
+            "IdentityProvider.token": "t",
+            "LabApp.expose_app_in_browser": True,
+        }
+        given = [f"--{name}={value}" for name, value in options.items()]
+        return [sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", *given]
+
+    def _environment(self) -> dict[str, str]:
+        names = ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR")
+        own = {name: str(self.folder / name.lower()) for name in names}
+        reached = {"GPUPOOL_URL": self._pool.address.url, "GPUPOOL_TOKEN": self._pool.address.token}
+        return {**os.environ, **own, **reached}
+
+
+@pytest.fixture(scope="module")
+def make_lab(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Iterator[Callable[[], Lab]]:
+    """Starts JupyterLabs; each is ended with the module."""
+    started: list[Lab] = []
+
+    def make() -> Lab:
+        started.append(Lab(tmp_path_factory.mktemp("lab"), pool).start())
+        return started[-1]
+
+    yield make
+    for lab in started:
+        lab.end()
+    pool.background.run(lambda _say: pool.client.release_all())
