@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from jupyter_gpupool.protocol.policy_views import AmountsView, QueueView
+    from jupyter_gpupool.protocol.policy_views import AmountsView, QueueView, YoursView
 
 NO_QUEUE = "There is no queue that you may claim in."
 
@@ -26,7 +26,8 @@ def queues(*, as_json: bool) -> None:
 
     SHARE is what a queue may hold now before others may take it back: its part of the pool by what
     everybody holds and wants, and never less than its guarantee. USED still counts against it when
-    devices are divided, and fades with time.
+    devices are divided, and fades with time. YOURS is what you hold of it, and what of your own
+    limits is used.
     """
     view = ask(lambda client: client.policy.current())
     if as_json:
@@ -37,7 +38,8 @@ def queues(*, as_json: bool) -> None:
 
 def queues_table(views: "Sequence[QueueView]") -> "Table":
     """One row a queue; GPUs unless another unit stands there."""
-    made = table("QUEUE", "IN", "GUARANTEE", "LIMIT", "WEIGHT", "SHARE", "HELD", "WAITING", "USED")
+    names = "QUEUE", "IN", "GUARANTEE", "LIMIT", "WEIGHT", "SHARE", "HELD", "WAITING", "USED"
+    made = table(*names, "YOURS")
     for view in views:
         made.add_row(
             view.name,
@@ -49,6 +51,7 @@ def queues_table(views: "Sequence[QueueView]") -> "Table":
             f"{view.held:g}",
             _waiting(view),
             f"{view.used_gpu_hours:.1f} h",
+            ", ".join(_yours(view.yours)),
         )
     return made
 
@@ -70,6 +73,15 @@ def _said(view: "AmountsView") -> "Iterator[str]":
 def _models(models: "Iterable[tuple[str, float]]") -> "Iterator[str]":
     for model, count in models:
         yield f"{count:g} × {model.upper()}"
+
+
+def _yours(view: "YoursView") -> "Iterator[str]":
+    most = "" if view.most_held is None else f" of {view.most_held:g}"
+    yield f"{view.held:g}{most}"
+    if view.most_claims is not None:
+        yield f"{view.claims} of {view.most_claims} claims"
+    if view.most_gpu_hours is not None:
+        yield f"{view.gpu_hours:.1f} of {view.most_gpu_hours:g} h"
 
 
 def _waiting(view: "QueueView") -> str:

@@ -64,6 +64,25 @@ class AmountsView(View):
     models: dict[str, float] = Field(default_factory=dict)
 
 
+class YoursView(View):
+    """What the caller has in a queue, and may have at most; None is no limit.
+
+    Attributes:
+        held: Devices.
+        claims: Open ones.
+        gpu_hours: Used in the period of the budget that is running; 0 without a budget.
+        period_s: How long that period is.
+    """
+
+    held: float = 0.0
+    most_held: float | None = None
+    claims: int = 0
+    most_claims: int | None = None
+    gpu_hours: float = 0.0
+    most_gpu_hours: float | None = None
+    period_s: int | None = None
+
+
 class QueueView(View):
     """A queue of the policy, and how it and those below it stand now.
 
@@ -74,6 +93,7 @@ class QueueView(View):
         waiting: Devices that its waiting claims need to start.
         waiting_claims: How many they are.
         used_gpu_hours: Past use that still counts against its weight.
+        yours: The caller's part of it.
         users: Who may claim here; names are shown to admins alone.
     """
 
@@ -88,6 +108,7 @@ class QueueView(View):
     waiting: float = 0.0
     waiting_claims: int = 0
     used_gpu_hours: float = 0.0
+    yours: YoursView = Field(default_factory=YoursView)
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()

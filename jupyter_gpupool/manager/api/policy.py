@@ -30,8 +30,9 @@ from jupyter_gpupool.protocol.policy_views import (
 
 from . import answers
 from .parts import ONCE_HEADER, AdminAsks, AdminCaller, Asked, TheService, UserCaller
-from .policy_views import check_view, queue_views, revision_view
+from .policy_views import check_view, revision_view
 from .problems import responses
+from .queue_views import Looking, queue_views
 
 router = APIRouter(prefix="/policy", tags=["policy"])
 
@@ -46,9 +47,10 @@ _To = Annotated[int | None, Query(alias="to", ge=0, le=LAST_REVISION)]
 @router.get("", response_model=PolicyView, responses=responses())
 async def read_policy(caller: UserCaller, service: TheService) -> Response:
     """The queues as they stand now; the document and its admins' words are for admins alone."""
-    standings = await service.queue_standings.now()
-    books = service.books
-    view = PolicyView(revision=books.policy.revision, queues=queue_views(caller, books, standings))
+    standings, books = await service.queue_standings.now(), service.books
+    now_s = service.clock.now().timestamp()
+    queues = queue_views(Looking(caller=caller, books=books, standings=standings, now_s=now_s))
+    view = PolicyView(revision=books.policy.revision, queues=queues)
     if caller.is_admin:
         applied = await _revision(service, view.revision)
         warnings = await _warnings_of_file(service, applied.source)

@@ -239,6 +239,23 @@ async def test_user_sees_their_own_queues_and_nobodys_name(site, admin):
     ] == []
 
 
+async def test_everybody_sees_what_is_theirs_of_a_queue(site, admin):
+    """What they hold, and what they may: others' part is not told."""
+    limits = 'per_user = { gpus = 3, claims = 4, gpu_hours = 10, period = "7d" }'
+    await apply(admin, f"{OPEN}{limits}\n")
+    async with await site.client("ann") as ann, await site.client("bob") as bob:
+        await ann.post("/api/v1/claims", json={"workers": {"min": 2, "max": 2}})
+        await bob.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+        [queue] = (await ann.get(_URL)).json()["queues"]
+    yours = queue["yours"]
+    assert (queue["held"], yours["held"], yours["most_held"]) == (3, 2, 3)
+    assert (yours["claims"], yours["most_claims"]) == (1, 4)
+    assert (yours["most_gpu_hours"], yours["period_s"]) == (10, 7 * 86_400)
+    assert 0 <= yours["gpu_hours"] < 1
+    [queue] = (await admin.get(_URL)).json()["queues"]
+    assert (queue["held"], queue["yours"]["held"], queue["yours"]["claims"]) == (3, 0, 0)
+
+
 async def test_pool_without_a_policy_has_revision_zero(site):
     """One queue for everybody, and its document can be read."""
     async with await site.client("root", Role.ADMIN) as root:
