@@ -6,6 +6,7 @@ max-min order of the sorted shares.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from jupyter_gpupool.scheduling.amounts import (
@@ -39,6 +40,7 @@ class DominantShare(NamedTuple):
 NOTHING_BORROWED: Final = DominantShare()
 
 
+@lru_cache(maxsize=16)
 def resources(kinds: Kinds) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Name the resources that compete for dominance, and the places of their kinds in an amount.
 

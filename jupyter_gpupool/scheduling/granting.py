@@ -53,10 +53,12 @@ def grant_from_free(
     kept, sieve = kept or Kept(ledger), Sieve()
     # What is kept may be open to some of a shape and not to others: each has to be asked in turn.
     sifted = Sifted(list(waiting), []) if kept.reservations else sieve.sift(ledger, waiting)
-    return serve(ledger, sifted, kept, sieve, Known())
+    return serve(ledger, sifted, kept, sieve)
 
 
-def serve(ledger: Ledger, sifted: Sifted, kept: Kept, sieve: Sieve, known: Known) -> Granting:
+def serve(
+    ledger: Ledger, sifted: Sifted, kept: Kept, sieve: Sieve, known: Known | None = None
+) -> Granting:
     """Serve those who fit, in the order of the line.
 
     Args:
@@ -95,7 +97,7 @@ def _serve(turns: _Turns, leaf: int) -> None:
         turns.hindered.append(hindrance)
 
 
-def _leave_out(turns: _Turns, known: Known) -> None:
+def _leave_out(turns: _Turns, known: Known | None) -> None:
     """Go on with those alone who still fit, for nothing of use to most is free any more."""
     sifted = turns.sieve.sift(turns.ledger, turns.line.rest())
     turns.line, turns.failed = Line(turns.ledger, sifted.fitting, known), False
@@ -112,7 +114,8 @@ def _turn(turns: _Turns, member: Member) -> Hindrance | None:
         return Hindrance(member, Constraint.DEVICES)
     spots = kept.place(member, count, is_too_big=not might_fit)
     if not spots:
-        turns.sieve.note(member)
+        if might_fit:
+            turns.sieve.note(member)
         return Hindrance(member, kept.constraint(member, count))
     turns.before.setdefault(member.view.id, len(member.spots))
     turns.served[member.view.id] = member

@@ -116,9 +116,10 @@ class Inventory:
 
     def _state_of(self, host: int) -> HostState:
         # A host that counts no cores has the same none, however much is held there.
-        cpu = self.cpu[host] if self.hosts[host].cpu else UNCOUNTED
-        memory = self.memory[host] if self.hosts[host].memory_bytes else UNCOUNTED
-        return HostState(cpu, memory, tuple(_state(self.bays[bay]) for bay in self.bays_of(host)))
+        shape, bays = self.layout.hosts[host], self.layout.bays_of[host]
+        cpu = self.cpu[host] if shape.cpu else UNCOUNTED
+        memory = self.memory[host] if shape.memory_bytes else UNCOUNTED
+        return HostState(cpu, memory, tuple([_state(self.bays[bay]) for bay in bays]))
 
     def _touch(self, host: int) -> None:
         if self._scores is not None:
@@ -307,5 +308,5 @@ class Inventory:
 
 
 def _state(bay: Bay) -> BayState:
-    parts = tuple(sorted(left for left in bay.parts.values() if left)) if bay.parts else ()
+    parts = tuple(sorted([left for left in bay.parts.values() if left])) if bay.parts else ()
     return BayState(bay.kind, bay.whole.bit_count(), parts)

@@ -25,7 +25,7 @@ from .service_books import ServiceBooks
 from .steps import SEARCHES, Made, Steps, keep_promises, make_room_for_each
 from .tree_shares import divide_tree
 from .victims import Holders
-from .waiting_line import Known, in_line
+from .waiting_line import in_line
 from .workload import workload_of
 
 __all__ = ["Steps", "books_of", "decide", "plan"]
@@ -65,7 +65,7 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         sifted = sieve.sift(ledger, waiting)
         notices = clear_for(ledger, ledger.bookings, kept)
         keep_for_blocked(ledger, waiting, kept)
-        granting = serve(ledger, sifted, kept, Sieve() if kept.reservations else sieve, Known())
+        granting = serve(ledger, sifted, kept, Sieve() if kept.reservations else sieve)
         made.grants += granting.grants
         made.hindered += granting.hindered
     is_unfinished = _make_room(ledger, waiting, kept, steps, made)

@@ -17,19 +17,23 @@ from .workload import plainly
 _LONGEST_LOG = 100_000
 
 
+_UNKNOWN = Cost(0, opens=False, free=-1, left=-1)
+"""Stands for a cost not asked for yet, for None is one: it does not fit."""
+
+
 class Change(NamedTuple):
-    """A bay that has come from one state to another."""
+    """A bay that has come from one state to another, as numbers: they are compared all the time."""
 
     bay: int
-    before: Key
-    after: Key
+    before: int
+    after: int
 
 
 class Ranking:
     """The bays in which a worker of one shape fits, cheapest first."""
 
     def __init__(
-        self, price: Callable[[Key], Cost | None], bays: dict[Key, int], seen: int
+        self, price: Callable[[int], Cost | None], bays: dict[int, int], seen: int
     ) -> None:
         self._price = price
         self._by_cost: dict[Cost, int] = {}
@@ -98,20 +102,32 @@ class Scores:
         self._bays_of = bays_of
         self._state_of = state_of
         self._states = [state_of(host) for host in range(len(bays_of))]
-        self._bays: dict[Key, int] = {}
+        # States by number, and the bays in each; numbers stay, whatever comes and goes.
+        self._keys: list[Key] = []
+        self._numbers: dict[Key, int] = {}
+        self._bays: dict[int, int] = {}
+        self._at: dict[int, int] = {}
         for host, state in enumerate(self._states):
             for place, bay in enumerate(bays_of[host]):
-                self._bays[state, place] = self._bays.get((state, place), 0) | 1 << bay
+                number = self._at[bay] = self._number_of((state, place))
+                self._bays[number] = self._bays.get(number, 0) | 1 << bay
         self._touched: list[int] = []
         self._log: list[Change] = []
         self._rankings: dict[tuple[WorkerShape, bool], Ranking] = {}
+
+    def _number_of(self, key: Key) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
+        return number
 
     def copy(self, state_of: Callable[[int], HostState]) -> "Scores":
         """Give scores that follow other books, which are as these are now."""
         other = object.__new__(Scores)
         other.__dict__ |= self.__dict__
         other._state_of, other._rankings, other._log = state_of, {}, []
-        other._states, other._bays = list(self._states), dict(self._bays)
+        other._states, other._bays, other._at = list(self._states), dict(self._bays), dict(self._at)
         other._touched = list(self._touched)
         return other
 
@@ -125,10 +141,22 @@ class Scores:
         key = (plainly(shape), shared)
         ranking = self._rankings.get(key)
         if ranking is None:
-            prices = prices_of(self._measure, *key)
-            self._rankings[key] = ranking = Ranking(prices, self._bays, len(self._log))
+            price = self._priced(prices_of(self._measure, *key))
+            self._rankings[key] = ranking = Ranking(price, self._bays, len(self._log))
         ranking.follow(self._log)
         return ranking
+
+    def _priced(self, prices: Callable[[Key], Cost | None]) -> Callable[[int], Cost | None]:
+        """Costs by the numbers of states, each asked for once."""
+        keys, known = self._keys, dict[int, Cost | None]()
+
+        def price(number: int) -> Cost | None:
+            cost = known.get(number, _UNKNOWN)
+            if cost is _UNKNOWN:
+                cost = known[number] = prices(keys[number])
+            return cost
+
+        return price
 
     def roomiest(self, among: int, room: Callable[[int], int]) -> int:
         """The most that `room` says of any of these bays; bays of one state are asked once."""
@@ -145,16 +173,17 @@ class Scores:
             before, after = self._states[host], self._state_of(host)
             if before != after:
                 self._states[host] = after
-                self._enter(host, before, after)
+                self._enter(host, after)
         self._touched.clear()
 
-    def _enter(self, host: int, before: HostState, after: HostState) -> None:
+    def _enter(self, host: int, state: HostState) -> None:
         for place, bay in enumerate(self._bays_of[host]):
-            old, new = (before, place), (after, place)
+            old, new = self._at[bay], self._number_of((state, place))
             left = self._bays[old] ^ 1 << bay
             if left:
                 self._bays[old] = left
             else:
                 del self._bays[old]
+            self._at[bay] = new
             self._bays[new] = self._bays.get(new, 0) | 1 << bay
             self._log.append(Change(bay, old, new))

@@ -44,8 +44,16 @@ class Holders:
         self._searches_left = ledger.rules.most_searches
         self._in_vain: dict[Hashable, int] = {}
         self.unfinished = False
-        for member in ledger.members.values():
-            self._enlist(member)
+        self._in_order: dict[int, list[tuple[Key, int]]] = {}
+        self._enlist_all()
+
+    def _enlist_all(self) -> None:
+        for member in self.ledger.members.values():
+            if member.spots and not member.view.firm:
+                self.members.setdefault(member.leaf, {})[member.view.id] = member
+        for leaf, members in self.members.items():
+            for queue in self.ledger.path_of(leaf):
+                self.queues[queue] = self.queues.get(queue, 0) + len(members)
 
     def _enlist(self, member: Member) -> None:
         """Count a claim among its queue's if it holds something that may be taken, else do not."""
@@ -141,8 +149,17 @@ class Holders:
     def share_changed(self, queue: int) -> None:
         """Forget where a queue stands."""
         self._keys.pop(queue, None)
+        self._in_order.pop(self.ledger.parent[queue], None)
         self._owing.pop((self.ledger.parent[queue], True), None)
         self._owing.pop((self.ledger.parent[queue], False), None)
+
+    def in_order(self, queue: int) -> list[tuple[Key, int]]:
+        """All queues below one in which anything is held, by where they stand."""
+        found = self._in_order.get(queue)
+        if found is None:
+            below = ((self.key(child), child) for child in self.below(queue))
+            found = self._in_order[queue] = sorted(below)
+        return found
 
     def below(self, queue: int) -> Iterator[int]:
         """All queues below one in which anything is held."""
@@ -195,8 +212,10 @@ class _Asking:
         while queue not in self._holders.members:
             entries = self._open.get(queue)
             if entries is None:
-                below = ((self._standing(child), child) for child in self._below(queue))
-                entries = self._open[queue] = sorted(below)
+                # Nothing was asked for below it so far.
+                below = set(self._below(queue))
+                in_order = self._holders.in_order(queue)
+                entries = self._open[queue] = [entry for entry in in_order if entry[1] in below]
             if not entries:
                 break
             queue = entries[-1][1]
@@ -210,14 +229,22 @@ class _Asking:
         return key_of(self._ledger, queue, self._ledger.held[queue], tuple(off), -1)
 
     def _take_off(self, piece: Piece) -> None:
+        off, count = self._off, len(piece.spots)
         for queue in piece.member.path:
-            off = self._off.setdefault(queue, [0] * len(self._ledger.kinds))
+            if queue not in off:
+                off[queue] = [0] * len(self._ledger.kinds)
+            less = off[queue]
             for kind, amount in piece.member.counts:
-                off[kind] += amount * len(piece.spots)
+                less[kind] += amount * count
 
     def _reenter(self, path: Sequence[int]) -> None:
         """Enter who was asked, and those above it, anew among their siblings."""
-        for parent, queue in zip((-1, *path), path, strict=False):
+        parent = -1
+        for queue in path:
             entries = self._open[parent]
-            entries.pop()
-            insort(entries, (self._standing(queue), queue))
+            # It was the last one, and most often it still is.
+            entry = entries[-1] = (self._standing(queue), queue)
+            if len(entries) > 1 and entry < entries[-2]:
+                entries.pop()
+                insort(entries, entry)
+            parent = queue

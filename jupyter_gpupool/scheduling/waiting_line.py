@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from .ledger import Ledger, Member
-from .queue_order import Key, KnownKeys
+from .queue_order import Key, KnownKeys, key_of
 
 Standing = tuple[int, int, float, float, str]
 
@@ -41,16 +41,16 @@ class Line:
     def __init__(
         self, ledger: Ledger, members: Iterable[Member], known: Known | None = None
     ) -> None:
-        known = known or Known()
-        self._ledger, self._keys = ledger, known.keys
-        standings = known.standings
+        self._ledger, self._keys = ledger, known.keys if known else None
+        standings = known.standings if known else {}
         self._waiting: dict[int, list[tuple[Standing, Member]]] = {}
         self._below: dict[int, list[tuple[Key, int, int]]] = {-1: []}
         self._version = [0] * len(ledger.names)
         self._heads: dict[int, Member | None] = {}
         self._entered: dict[int, Key] = {}
         for member in members:
-            standing = (standings and standings.get(member.view.id)) or claim_order(member)
+            known_standing = standings.get(member.view.id) if standings else None
+            standing = known_standing or claim_order(member)
             self._waiting.setdefault(member.leaf, []).append((standing, member))
         for waiting in self._waiting.values():
             heapify(waiting)
@@ -102,9 +102,13 @@ class Line:
             self._version[queue] += 1
             self._entered.pop(queue, None)
             return
-        ledger, urgency = self._ledger, head.view.priority
-        key = self._keys.key_of(ledger, queue, head.each, head.needs, urgency=urgency)
-        if self._entered.get(queue) is not key:
+        ledger = self._ledger
+        each, needs, urgency = head.each, head.needs, head.view.priority
+        if self._keys is None:
+            key = key_of(ledger, queue, ledger.held[queue], each, needs, urgency=urgency)
+        else:
+            key = self._keys.key_of(ledger, queue, each, needs, urgency=urgency)
+        if self._entered.get(queue) != key:
             self._version[queue] += 1
             self._entered[queue] = key
             heap = self._below.setdefault(ledger.parent[queue], [])
