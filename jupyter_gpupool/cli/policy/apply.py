@@ -52,8 +52,10 @@ def apply(*, file: str, comment: str, yes: bool, as_json: bool) -> int:
 
 
 def agrees(seen: "CheckView", question: str) -> bool:
-    """Show what would change, and ask."""
-    click.echo(diff_text(seen.diff) or "Nothing differs.", err=True)
+    """Show what would change, if anything, and ask."""
+    if not seen.diff.text:
+        return True
+    click.echo(diff_text(seen.diff), err=True)
     warn(seen.warnings)
     if click.confirm(question, err=True):
         return True

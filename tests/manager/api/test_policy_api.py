@@ -1,10 +1,13 @@
 """The policy over HTTP: seen, checked, applied, compared, and brought back."""
 
+import asyncio
 import json
+import random
 from dataclasses import replace
 
 import pytest
 
+from jupyter_gpupool.manager.service.policy_changes import DEFAULT_SOURCE
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.policy import Policy
 from jupyter_gpupool.protocol.api import Role
@@ -83,6 +86,38 @@ async def test_change_on_top_of_an_unseen_revision_is_refused(admin, how):
     assert answer.status_code == 409
     assert answer.json()["detail"] == "Revision 2 of the policy is in force, and not 1."
     assert (await admin.get(_URL)).json()["revision"] == 2
+
+
+async def test_of_two_admins_at_the_same_moment_one_wins(admin):
+    """Even within one transaction; the other one is told which revision is in force."""
+    sources = [f"{OPEN}# {number}\n" for number in range(5)]
+    bodies = [{"source": source, "expected_revision": 0} for source in sources]
+    asked = (admin.post(f"{_URL}/apply", json=body) for body in bodies)
+    statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert sorted(statuses) == [200, 409, 409, 409, 409]
+    [made] = (await admin.get(f"{_URL}/revisions")).json()
+    now = (await admin.get(_URL)).json()
+    assert made["revision"] == now["revision"] == 1
+    assert now["applied"]["source"] == sources[statuses.index(200)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_history_is_what_was_done(admin, seed):
+    """Whatever admins apply, mistake and bring back: numbers grow by one, nothing is rewritten."""
+    draw, told = random.Random(seed), [DEFAULT_SOURCE]
+    for _ in range(25):
+        source = draw.choice([OPEN, TEAMS, f"{OPEN}# {draw.random()}\n", "[queues.x]\nx = 1\n"])
+        back = draw.randrange(len(told) + 1)
+        if draw.random() < 0.4:
+            await admin.post(f"{_URL}/rollback", json={"revision": back})
+            source = told[back] if back < len(told) else ""
+        else:
+            await admin.post(f"{_URL}/apply", json={"source": source})
+        is_new = source and "x = 1" not in source and (len(told) == 1 or source != told[-1])
+        told += [source] if is_new else []
+    made = [(await admin.get(f"{_URL}/revisions/{n}")).json()["source"] for n in range(len(told))]
+    assert made == told
+    assert (await admin.get(_URL)).json()["revision"] == len(told) - 1
 
 
 _WRONG = [
