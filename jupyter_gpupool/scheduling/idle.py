@@ -22,7 +22,7 @@ from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.signals import Sample
 
 from .idle_grounds import Standing, standings
-from .idle_runs import Reading, idle_gauge, orphan_gauge, read
+from .idle_runs import Reading, gauges_of, idle_gauge, orphan_gauge, read
 from .idle_verdicts import NOTHING, Call, Cleared, Evidence, Verdict, Warned
 from .idle_watch import Watch, moved
 
@@ -59,17 +59,24 @@ def advance(watch: Watch, sample: Sample, situation: Situation) -> tuple[Watch, 
     does a late one unless it shows activity; time between two samples is unknown.
     """
     after = moved(watch, sample, situation.rules)
+    is_new = after.now_ms > watch.now_ms
+    if not is_new and not _shows_activity(sample, situation):
+        return watch, NOTHING
     rule = deciding(situation.rules, situation.subject, sample.at)
     standing = _chosen(after, rule, situation)
     if rule is None or standing is None:
         return replace(after, warned=None), _cleared(after, rule, sample, situation)
-    if after.now_ms == watch.now_ms:
-        # What shows no new time may be older than what is known.
+    if not is_new:
+        # Activity of which others know nothing leaves them standing, and shows nothing of now.
         standing = replace(standing, is_sure=False)
     after = replace(after, warned=_told(after, rule, standing))
     return after, _verdict(
         watch.warned, after, standing, _evidence(standing, rule, sample, situation)
     )
+
+
+def _shows_activity(sample: Sample, situation: Situation) -> bool:
+    return any(read(each, sample) is Reading.ACTIVE for each in gauges_of(situation.rules))
 
 
 def _chosen(watch: Watch, rule: IdleRule | None, situation: Situation) -> Standing | None:

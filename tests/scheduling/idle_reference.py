@@ -41,6 +41,8 @@ class History:
 
     def judge(self, sample, situation):
         """What the sample comes to: (call, ground, action, in how many units it is due)."""
+        if not self._adds(sample) and not shows_activity(sample, situation.rules):
+            return ("nothing", None, None, None)
         self.seen = sample
         self._ask(situation.rules)
         before = self.now
@@ -93,6 +95,10 @@ class History:
         self.keeps.append((self.now, units))
         if self.told and units and self.told[0] != "held-long":
             self.told = None
+
+    def _adds(self, sample):
+        begin, end = sample.begin_ms // (UNIT_S * 1000), sample.end_ms // (UNIT_S * 1000)
+        return end > (begin if sample.life != self.life else self.until)
 
     def _put(self, sample):
         begin, end = sample.begin_ms // (UNIT_S * 1000), sample.end_ms // (UNIT_S * 1000)
@@ -246,6 +252,12 @@ def shows(sample, signals, gpu_below, *, orphan):
     if orphan:
         words.append({True: "quiet", False: "active", None: "dark"}[sample.orphaned])
     return "active" if "active" in words else "dark" if "dark" in words else "quiet"
+
+
+def shows_activity(sample, rules):
+    """Whether anything that any rule asks about was active."""
+    asked = [asks(rule, orphan=orphan) for rule in rules for orphan in (False, True)]
+    return any(shows(sample, *each[:2], orphan=each[2]) == "active" for each in asked)
 
 
 def possible(rule, action, subject):

@@ -272,3 +272,14 @@ def test_a_gap_is_a_sample_that_knows_nothing(stream):
         watch, _ = advance(watch, sample, situation)
         other, _ = advance(other, sample, situation)
         assert (other.runs, other.uses, other.now_ms) == (watch.runs, watch.uses, watch.now_ms)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_streams(policies_change=True))
+def test_a_sample_a_second_time_changes_nothing(stream):
+    """Whatever it shows, and whatever has been decided on it."""
+    watch = Watch()
+    for sample, situation, _ in _played(stream):
+        watch, _ = advance(watch, sample, situation)
+        again, verdict = advance(watch, sample, situation)
+        assert (again, verdict.call) == (watch, Call.NOTHING)
