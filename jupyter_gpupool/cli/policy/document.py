@@ -16,7 +16,8 @@ def read_document(name: str) -> str:
     """
     try:
         if name == STANDARD_INPUT:
-            return sys.stdin.buffer.read().decode("utf-8-sig")
+            # Its lines end as those of a file that Python reads.
+            return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
         return Path(name).expanduser().read_text(encoding="utf-8-sig")
     except OSError as error:
         raise BadRequest(f"The file {name} cannot be read: {error.strerror}.") from error
