@@ -3,6 +3,7 @@
 Read key by key into `pool.idle_rule`, whose own checks are told with the key they are about.
 """
 
+import re
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -30,7 +31,7 @@ from .policy_values import Amount, above_zero, seconds, thousandths, under
 
 _Part = Annotated[float, Field(gt=0, le=1)]
 _Names = tuple[Words, ...]
-_HOURS = r"^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$"
+_HOURS = re.compile(r"^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)$", re.ASCII)
 NEVER = "never"
 """A time that does not come."""
 
@@ -58,7 +59,7 @@ class MatchEntry(Body):
     models: _Names = ()
     priorities: _Names = ()
     gpus: SizeEntry = Field(default_factory=SizeEntry)
-    hours: Annotated[str, Field(pattern=_HOURS)] | None = None
+    hours: Annotated[Words, Field(json_schema_extra={"pattern": _HOURS.pattern})] | None = None
     days: tuple[Day, ...] | None = None
     zone: Words | None = None
 
@@ -83,7 +84,7 @@ class MatchEntry(Body):
             raise BadRequest(
                 "Hours and days need a time zone.", field="zone", hint='Such as "Europe/Berlin".'
             )
-        begin, end = (0, DAY_MIN) if self.hours is None else map(_minutes, self.hours.split("-"))
+        begin, end = (0, DAY_MIN) if self.hours is None else _minutes(self.hours)
         days = frozenset(Day if self.days is None else self.days)
         return Hours(zone=_zone(self.zone), begin_min=begin, end_min=end, days=days)
 
@@ -289,9 +290,15 @@ def _notice(text: str, key: str) -> float:
     return notice_s
 
 
-def _minutes(text: str) -> int:
-    hours, minutes = text.split(":")
-    return int(hours) * 60 + int(minutes)
+def _minutes(text: str) -> tuple[int, int]:
+    """Beginning and end of hours, in minutes after midnight."""
+    match = _HOURS.fullmatch(text)
+    if match is None:
+        raise BadRequest(
+            f'"{text}" is no time of a day.', field="hours", hint='Write for example "20:00-06:00".'
+        )
+    begin_h, begin_min, end_h, end_min = map(int, match.groups())
+    return begin_h * 60 + begin_min, end_h * 60 + end_min
 
 
 def _zone(name: str) -> ZoneInfo:

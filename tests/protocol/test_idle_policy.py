@@ -109,6 +109,7 @@ def test_idleness_alone_may_take_nothing():
         ('match = { days = ["mon"], zone = "../etc/passwd" }', "match.zone"),
         ('match = { hours = "20:00-20:00", zone = "UTC" }', "match.hours"),
         ('match = { hours = "8-25", zone = "UTC" }', "match.hours"),
+        ('match = { hours = "20:00-24:30", zone = "UTC" }', "match.hours"),
         ('match = { days = [], zone = "UTC" }', "match.days"),
         ('orphan = { after = "5s" }', "orphan.after"),
         ('least_use = { below = 0.1, over = "5min" }', "least_use.over"),
