@@ -103,7 +103,7 @@ async def check(
 ) -> Response:
     """What would come of applying a document, by line and key; nothing is changed."""
     now = await _revision(service, service.books.policy.revision)
-    checked = check_policy(service.books, body.source)
+    checked = check_policy(service.books, body.source, service.clock.now().timestamp())
     names = (f"revision {now.revision}", "new")
     differs = await asyncio.to_thread(diff, now.source, body.source, names=names)
     return answers.one(check_view(now.revision, body.source, checked, differs))

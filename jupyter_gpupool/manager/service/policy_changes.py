@@ -90,5 +90,5 @@ def _change(unit: UnitOfWork, command: ChangePolicy) -> Applied:
     )
     if revision == before.revision:
         return Applied(revision=revision, is_new=False)
-    effects = effects_of(unit, before, unit.policy)
+    effects = effects_of(unit, before, unit.policy, unit.now.timestamp())
     return Applied(revision=revision, is_new=True, effects=effects)

@@ -26,7 +26,7 @@ class Checked:
     effects: tuple[str, ...] = ()
 
 
-def check_policy(view: View, source: str) -> Checked:
+def check_policy(view: View, source: str, now_s: float) -> Checked:
     """Look at a document as if it were applied now."""
     refusals = refusals_of(source)
     if refusals:
@@ -36,4 +36,4 @@ def check_policy(view: View, source: str) -> Checked:
         check_fits(after, view)
     except BadRequest as error:
         return Checked(refusals=(error,))
-    return Checked(effects=effects_of(view, view.policy, after))
+    return Checked(effects=effects_of(view, view.policy, after, now_s))

@@ -16,13 +16,16 @@ from jupyter_gpupool.scheduling.amounts import NO_LIMIT
 from jupyter_gpupool.scheduling.queues import QueueTree
 
 from .in_force import PolicyInForce
+from .reservation_effects import effects_on_reservations
 from .standing import View
 
 _MOST_NAMED = 5
 
 
-def effects_of(view: View, before: PolicyInForce, after: PolicyInForce) -> tuple[str, ...]:
-    """What changes for claims and reservations if one policy follows the other."""
+def effects_of(
+    view: View, before: PolicyInForce, after: PolicyInForce, now_s: float
+) -> tuple[str, ...]:
+    """What changes for claims and reservations if one policy follows the other now."""
     claims = [r.claim for r in view.claims.values() if r.claim.phase not in OVER]
     return (
         *_gone_queues(before, after, claims),
@@ -30,7 +33,7 @@ def effects_of(view: View, before: PolicyInForce, after: PolicyInForce) -> tuple
         *_over_limit(view, before, after),
         *_over_own_limits(view, before, after, claims),
         *_gone_classes(before.policy, after.policy, claims),
-        *_void_reservations(view, before, after),
+        *effects_on_reservations(view, before, after, now_s),
         *_begins_to_reclaim(view, before, after),
     )
 
@@ -144,15 +147,6 @@ def _gone_classes(before: Policy, after: Policy, claims: Iterable[Claim]) -> Ite
             f"{plural(count, 'open claim')} {have} the priority {name}, which is gone, and will"
             " rank last from now on."
         )
-
-
-def _void_reservations(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:
-    for made in sorted(view.reservations.values(), key=lambda made: (made.begins, made.id)):
-        if made.queue in before.tree.queues and made.queue not in after.tree.queues:
-            yield (
-                f"Reservation {made.id} of {plural(made.devices, 'device')} is for queue"
-                f" {made.queue}, which is gone: nothing is kept for it."
-            )
 
 
 def _begins_to_reclaim(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:

@@ -35,7 +35,7 @@ async def teams(pool):
 
 async def change(pool, source: str) -> tuple[str, ...]:
     """Apply a policy, and what that means; a check before has said the same."""
-    checked = check_policy(pool.service.books, source)
+    checked = check_policy(pool.service.books, source, pool.time.wall.timestamp())
     command = ChangePolicy(source=source, by=UserName("root"))
     applied = await pool.service.execute(partial(change_policy, command=command))
     assert (applied.is_new, checked.refusals, checked.effects) == (True, (), applied.effects)
@@ -145,6 +145,23 @@ async def test_what_else_would_surprise_is_told(teams):
     assert ranks.startswith("1 open claim has the priority exam, which is gone, and will rank last")
     assert void.startswith(f"Reservation {made} of 1 device is for queue vision, which is gone:")
     assert reclaims.startswith("What queues hold beyond their share can be taken back from now on")
+
+
+async def test_reservation_that_fits_no_more_is_told(teams):
+    """Guarantees were raised beside it, as far as the pool goes."""
+    now, admin = teams.time.wall, teams.user("root", Role.ADMIN)
+    times = {"begins": now + timedelta(hours=1), "ends": now + timedelta(hours=2)}
+    booking = ReserveDevices(caller=admin, queue="others", devices=2, **times)
+    made = await teams.service.execute(partial(reserve, command=booking))
+    guaranteed = BEFORE.replace("[queues.vision]", "[queues.vision]\nguarantee = { gpus = 3 }")
+    [told] = await change(teams, guaranteed)
+    assert told == (
+        f"Reservation {made} of 2 devices for queue others is more than the guarantees leave: it"
+        " may not get all of them."
+    )
+    teams.time.pass_s(2 * 3600)
+    await change(teams, BEFORE)
+    assert await change(teams, guaranteed) == ()
 
 
 async def test_claim_that_is_over_is_no_news(teams):
