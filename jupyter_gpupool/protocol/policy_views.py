@@ -121,10 +121,12 @@ class RevisionView(View):
         by: Who applied it; "manager" did so at its start, from the file that its admin named.
         comment: Why.
         restores: The earlier revision that it brought back, if it was a rollback.
+        is_in_force: It holds now.
         source: The document; "" in a list.
     """
 
     revision: int
+    is_in_force: bool = False
     at: datetime | None = None
     by: UserName | None = None
     comment: str = ""

@@ -172,6 +172,9 @@ def test_rollback_in_one_command_stays_in_the_history(run: Run, file: Path) -> N
     assert (tried["revision"], tried["comment"]) == (first + 1, "a try")
     table = run("policy", "history")[1]
     assert "was wrong" in table
+    assert [line.split()[0] for line in table.splitlines() if "in force" in line] == [
+        str(first + 2)
+    ]
     assert run("policy", "rollback", "9999", "--yes")[0] == 1
 
 

@@ -32,9 +32,10 @@ def history(*, limit: int, before: int | None, as_json: bool) -> None:
 
 def _history_table(views: "Sequence[RevisionView]") -> "Table":
     """One row a revision."""
-    made = table("REVISION", "APPLIED", "BY", "BACK TO", "COMMENT")
+    made = table("REVISION", "STATE", "APPLIED", "BY", "BACK TO", "COMMENT")
     for view in views:
         at = "" if view.at is None else moment(view.at)
         back = "" if view.restores is None else str(view.restores)
-        made.add_row(str(view.revision), at, view.by or "", back, view.comment)
+        state = "in force" if view.is_in_force else ""
+        made.add_row(str(view.revision), state, at, view.by or "", back, view.comment)
     return made

@@ -67,7 +67,8 @@ async def list_revisions(
 ) -> Response:
     """The revisions without their documents, newest first; only those `before` one, if named."""
     found = await service.store.policies(before=before, limit=limit)
-    return answers.many([revision_view(each, with_source=False) for each in found])
+    now = service.books.policy.revision
+    return answers.many([revision_view(each, now, with_source=False) for each in found])
 
 
 @router.get("/revisions/{revision}", response_model=RevisionView, responses=responses(NotFound))
@@ -154,15 +155,16 @@ async def _changed(asked: Asked, command: ChangePolicy) -> Response:
 
 
 async def _revision(service: Service, number: int) -> RevisionView:
+    now = service.books.policy.revision
     if number == 0:
-        return RevisionView(revision=0, source=DEFAULT_SOURCE)
+        return RevisionView(revision=0, is_in_force=now == 0, source=DEFAULT_SOURCE)
     found = await service.store.policy(number)
     if found is None:
         raise NotFound(
             f"There is no revision {number} of the policy.",
             hint="See: jupyter gpupool policy history",
         )
-    return revision_view(found)
+    return revision_view(found, now)
 
 
 async def _warnings_of_file(service: Service, source: str) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from jupyter_gpupool.protocol.policy_views import (
 )
 
 
-def revision_view(made: PolicyRevision, *, with_source: bool = True) -> RevisionView:
+def revision_view(made: PolicyRevision, in_force: int, *, with_source: bool = True) -> RevisionView:
     """A revision, with its document unless there are many."""
     return RevisionView(
         revision=made.revision,
+        is_in_force=made.revision == in_force,
         at=made.at,
         by=made.by,
         comment=made.comment,

@@ -228,6 +228,7 @@ async def test_history_is_paged(admin):
     first = (await admin.get(f"{_URL}/revisions?limit=2")).json()
     then = (await admin.get(f"{_URL}/revisions?limit=2&before={first[-1]['revision']}")).json()
     assert [each["revision"] for each in (*first, *then)] == [5, 4, 3, 2]
+    assert [each["is_in_force"] for each in (*first, *then)] == [True, False, False, False]
 
 
 async def test_two_revisions_are_compared(admin):
