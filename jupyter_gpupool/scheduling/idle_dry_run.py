@@ -110,7 +110,7 @@ def dry_run(
     for claim_id, records in histories:
         play = _Play(claim_id, rules)
         for record in records:
-            for piece in _pieces(record):
+            for piece in (record,) if play.is_away_in(record) else _pieces(record):
                 play.see(piece)
         plays.append(play)
     return DryRun(
@@ -131,6 +131,10 @@ class _Play:
     warned: int = 0
     refused_keeps: int = 0
     _away_ms: int | None = None
+
+    def is_away_in(self, record: Recorded) -> bool:
+        """Whether others have its devices in all of a record."""
+        return self._away_ms is not None and read(_USED, record.sample) is not Reading.ACTIVE
 
     def see(self, record: Recorded) -> None:
         """Take in one piece of it."""
