@@ -32,6 +32,10 @@ class _Passable(NamedTuple):
     which: int
 
 
+_NOBODYS = _Passable([], 0)
+"""What is open to everybody."""
+
+
 @dataclass(slots=True)
 class Kept:
     """All reservations of a pass, and who may have what is kept for them.
@@ -48,6 +52,7 @@ class Kept:
     _is_booked: bool = False
     _fitting: dict[tuple[int, int], bool] = field(default_factory=dict)
     _too_big: dict[tuple[int, int], int] = field(default_factory=dict)
+    _enough: dict[tuple[int, int], int] = field(default_factory=dict)
     _alike: dict[Hashable, _Passable] = field(default_factory=dict)
 
     def place(self, member: Member, count: int, *, is_too_big: bool) -> tuple[Spot, ...]:
@@ -170,10 +175,34 @@ class Kept:
         self._is_booked = any(reservation.queue >= 0 for reservation in self.reservations)
         self._alike.clear()
         self._too_big.clear()
+        self._enough.clear()
 
     def close(self) -> None:
         """Show everything again, before the books are counted."""
         self._show([r for r in self.reservations if r.is_hidden])
+
+    def reopen(self) -> None:
+        """Keep again what was shown by `close`."""
+        self._hide([r for r in self.reservations if not r.is_hidden])
+
+    def might_place(self, member: Member, count: int) -> bool:
+        """Whether `place` would find spots now; changes nothing."""
+        if self.is_due(member) or self._fits_beside(member, count, _NOBODYS):
+            return True
+        passable = self._passable(member)
+        return bool(passable.which) and self._fits_beside(member, count, passable)
+
+    def _fits_beside(self, member: Member, count: int, passable: _Passable) -> bool:
+        seen = (member.alike, passable.which)
+        if count <= self._enough.get(seen, 0):
+            return True
+        if count >= self._too_big.get(seen, count + 1):
+            return False
+        self._show(passable.reservations)
+        found = bool(place(self.ledger, member, count, count))
+        self._hide(passable.reservations)
+        (self._enough if found else self._too_big)[seen] = count
+        return found
 
     # Looking while it is shown
 

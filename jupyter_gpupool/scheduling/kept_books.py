@@ -10,26 +10,25 @@ given back (`fitting`). Only the shares of queues along the paths of changed cla
 where really more or less is left, are divided anew (`tree_shares.divide_again`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import SurplusOrder
 
 from .amounts import Amount
-from .backfill import keep_for_blocked
-from .blocked import is_blocked
 from .decisions import Decisions
 from .fitting import Sieve, Sifted
 from .granting import serve
 from .inventory import Spot
-from .kept import Kept
 from .ledger import Ledger, Member, Turn
+from .looking import Looking
 from .overrunning import searches_beside
 from .pool_view import ClaimView, PoolView
+from .reserving import Reserving
 from .seeking import Seeking
 from .shape import HostShape
-from .steps import SEARCHES, Made, keep_promises, make_room_for_each
+from .steps import SEARCHES, Made, Steps, keep_promises, make_room_for_each
 from .tree_shares import TreeShares, divide_again, divide_tree
 from .victims import Holders
 from .waiters import Waiters
@@ -46,15 +45,26 @@ class KeptBooks:
 
     Args:
         view: The pool as it is now.
+        steps: Which steps passes take; whoever fits on what is free is served in any case.
         searches: For so many kinds of claims a pass looks for room at most.
+        effort: About so many claims a pass looks at, be it one after the other or all of those of
+            a few queues; None for all there are.
     """
 
-    def __init__(self, view: PoolView, *, searches: int | None = None) -> None:
+    def __init__(
+        self,
+        view: PoolView,
+        *,
+        steps: Steps = Steps.ALL,
+        searches: int | None = None,
+        effort: int | None = None,
+    ) -> None:
         if view.rules.surplus_order is not SurplusOrder.FAIR_SHARE:
             raise ValueError(f"books of {view.rules.surplus_order} are kept by ServiceBooks")
         self.ledger = Ledger(view)
+        self.usage: Mapping[str, float] = view.usage
         self._searches = searches or view.rules.most_searches
-        self._usage: Mapping[str, float] = view.usage
+        self._steps = [search for search in SEARCHES if search.step in steps]
         self._shares: TreeShares | None = None
         self._asked: dict[int, dict[ClaimId, Member]] = {}
         members = self.ledger.members.values()
@@ -62,9 +72,11 @@ class KeptBooks:
             self._asked.setdefault(member.leaf, {})[member.view.id] = member
         self._promised = {member.view.id: member for member in members if member.promised}
         self._waiters, self._holders = Waiters(members), Holders(self.ledger)
+        self._reserving = Reserving(self.ledger, self._waiters)
         self._sieve, self._seeking = Sieve(), Seeking(self.ledger)
         self._known = Known(standings=self._waiters.standings)
-        self._arrived: dict[ClaimId, Member] = {}
+        self._looking = Looking(self._fitting, effort)
+        self._untried: dict[ClaimId, Member] = {}
         self._leaves: dict[int, None] = {}
         self._freed, self._is_changed = 0, True
         self._loosen_all()
@@ -73,9 +85,9 @@ class KeptBooks:
 
     def arrive(self, claim: ClaimView) -> None:
         """Let a claim wait, or hold what its view says."""
+        self._looking.stop()
         member = self.ledger.add(claim)
         self._asked.setdefault(member.leaf, {})[claim.id] = member
-        self._arrived[claim.id] = member
         self._happened(member)
 
     def end(self, claim_id: ClaimId) -> None:
@@ -84,14 +96,20 @@ class KeptBooks:
         Raises:
             KeyError: There is no such claim.
         """
+        self._looking.stop()
         member = self.ledger.members[claim_id]
-        self._loosen(_bays((*member.spots, *member.promised)))
+        held = (*member.spots, *member.promised)
         self.ledger.remove(member)
         del self._asked[member.leaf][claim_id]
         self._promised.pop(claim_id, None)
-        self._arrived.pop(claim_id, None)
-        self._happened(member)
+        self._untried.pop(claim_id, None)
+        self._leaves[member.leaf] = None
+        self._enter((member,))
         self._waiters.leave(member)
+        self._reserving.gone(member)
+        if held:
+            self._loosen(_bays(held))
+            self._is_changed = True
 
     def change(self, claim: ClaimView) -> None:
         """Let a claim be as its view says now. Raises KeyError if there is none."""
@@ -109,8 +127,12 @@ class KeptBooks:
         if number is None:
             return False
         before, free_before = inventory.hosts[number], self._free_on(number)
+        if before == host:
+            return True
+        self._looking.stop()
         if not inventory.replace(host):
             return False
+        self._reserving.freed()
         self._is_changed = True
         if _offered(before) != _offered(host):
             ledger.measure()
@@ -127,94 +149,113 @@ class KeptBooks:
 
     def advance(self, now_s: float) -> None:
         """Let time pass: young claims may be asked once they are no longer protected."""
-        self._is_changed |= self.ledger.protects and now_s != self.ledger.now_s
+        if now_s == self.ledger.now_s:
+            return
+        self._looking.stop()
+        self._is_changed |= self.ledger.protects
         self.ledger.now_s = now_s
 
     def charge(self, usage: Mapping[str, float]) -> None:
         """Let the decayed usage of queues be what it is now; all is divided anew."""
-        self._usage, self._shares, self._is_changed = usage, None, True
+        self._looking.stop()
+        self.usage, self._shares, self._is_changed = usage, None, True
 
     # The pass
 
     def decide(self) -> Decisions:
         """Take a pass over what has happened, and go on where the last one had not finished."""
-        ledger, made = self.ledger, Made()
-        stirred = self._divide()
+        made, ledger = Made(), self.ledger
+        self._divide()
         ledger.inventory.expect(workload_of(ledger.expected.items()))
         keep_promises(ledger, [self._promised[one] for one in sorted(self._promised)], made)
-        self._enter(made.touched)
-        waiting = list(self._waiters.all())
-        # Who fits nowhere does not either once something is kept.
-        is_kept_for = any(is_blocked(ledger, member) for member in waiting)
-        sifted = Sieve().sift(ledger, waiting) if is_kept_for else None
-        kept = keep_for_blocked(ledger, waiting)
-        self._grant(made, kept, sifted)
-        self._look_for_room(made, kept, stirred)
-        kept.close()
+        if made.touched:
+            self._looking.stop()
+            self._enter(made.touched)
+            self._untried |= {member.view.id: member for member in made.touched}
+        if self._looking.go_on():
+            self._serve(made)
+            self._look_for_room(made)
         self._end_pass(made)
-        is_unfinished = self._holders.unfinished or not self._seeking.is_done
-        return replace(made.decisions(ledger), unfinished=is_unfinished)
+        is_unfinished = not self._looking.is_done or not self._seeking.is_done
+        return replace(made.decisions(ledger), unfinished=is_unfinished or self._holders.unfinished)
 
-    def _divide(self) -> Iterable[int]:
-        """Enter the shares as they are now, and tell for which leaves something has happened."""
+    def _divide(self) -> None:
+        """Enter the shares as they are now."""
         ledger, before = self.ledger, self._shares
         if before is None:
-            self._shares = divide_tree(
-                ledger.tree,
-                ledger.total,
-                ledger.requests(),
-                self._usage,
-                k=ledger.rules.usage_weight,
-            )
-        else:
+            requests, k = ledger.requests(), ledger.rules.usage_weight
+            self._shares = divide_tree(ledger.tree, ledger.total, requests, self.usage, k=k)
+            self._reserving.anew()
+        elif self._leaves:
             requests = {ledger.names[leaf]: self._request(leaf) for leaf in self._leaves}
             self._shares = divide_again(before, requests)
-        changed = ledger.set_shares(self._shares.shares)
-        for queue in changed:
+        else:
+            return
+        for queue in ledger.set_shares(self._shares.shares):
+            self._looking.stop()
             self._holders.share_changed(queue)
-        return [*self._leaves, *changed]
+            self._reserving.share_changed(queue)
+            self._leaves[queue] = None
+            self._is_changed = True
+        self._seeking.stir(self._leaves)
+        self._leaves.clear()
 
     def _request(self, leaf: int) -> Amount:
         return self.ledger.request(self._asked[leaf].values())
 
-    def _grant(self, made: Made, kept: Kept, sifted: Sifted | None) -> None:
-        """Serve whoever can be: anybody if something was given back, else those who are new."""
-        ledger, sieve, new = self.ledger, self._sieve, self._new(made)
-        if kept.reservations and sifted is not None:
-            # What is kept is open to some and not to others, and to others still in the next pass.
-            sieve = self._sieve = Sieve()
-        elif self._is_looser:
-            sifted = Sifted(self._waiters.fitting(ledger, sieve, self._freed, new), [])
+    def _fitting(self) -> Iterator[int]:
+        """See whom what is free could serve, each for itself, beside what is kept for others."""
+        ledger, waiters, looking = self.ledger, self._waiters, self._looking
+        yield from self._reserving.look()
+        kept, new, is_other = self._reserving.kept, self._new(), self._reserving.is_other
+        if self._freed or is_other or (kept.reservations and self._is_changed):
+            freed = self._everywhere if kept.reservations or is_other else self._freed
+            fitting = waiters.fitting(ledger, self._sieve, freed, new)
         else:
-            sifted = sieve.sift(ledger, new)
-        granting = serve(ledger, sifted, kept, sieve, self._known)
+            late = waiters.timed() if self._reserving.has_moved else ()
+            fitting = self._sieve.sift(ledger, {m.view.id: m for m in (*new, *late)}.values())[0]
+        yield len(fitting)
+        looking.fitting = fitting
+        if kept.reservations:
+            yield from looking.narrow(kept)
+
+    def _new(self) -> list[Member]:
+        return [m for m in self._untried.values() if m.needs and not m.promised]
+
+    def _serve(self, made: Made) -> None:
+        """Serve whoever can be, in the order of the line."""
+        if not (fitting := self._looking.fitting):
+            return
+        ledger, kept = self.ledger, self._reserving.kept
+        # What is kept is open to some and not to others, and to others still in the next pass.
+        sieve = Sieve() if kept.reservations else self._sieve
+        kept.reopen()
+        granting = serve(ledger, Sifted(fitting, []), kept, sieve, self._known)
+        kept.close()
         made.grants += granting.grants
         made.touched += granting.served
         self._enter(granting.served)
 
-    def _new(self, made: Made) -> list[Member]:
-        new = {**self._arrived, **{member.view.id: member for member in made.touched}}
-        return [member for member in new.values() if member.needs and not member.promised]
-
-    def _look_for_room(self, made: Made, kept: Kept, stirred: Iterable[int]) -> None:
-        is_changed = self._is_changed or bool(made.touched)
+    def _look_for_room(self, made: Made) -> None:
+        holders, reserving, waiters = self._holders, self._reserving, self._waiters
+        is_changed = self._is_changed or bool(made.touched) or reserving.is_other
+        if reserving.has_moved:
+            is_changed |= self.ledger.rules.may_move
+            self._seeking.stir({member.leaf: None for member in waiters.timed()})
         if is_changed:
-            self._seeking.restart(stirred)
-        holders = self._holders
-        holders.begin(self.ledger.rules.most_searches, anew=is_changed)
-        seekers = self._seeking.choose(holders, self._waiters, self._searches)
-        if kept.reservations:
-            seekers = list(self._waiters.all())
-        self._is_looser, self._is_changed, self._freed = False, False, 0
+            self._seeking.restart()
+        holders.begin(self.ledger.rules.most_searches, anew=is_changed or reserving.has_moved)
+        self._freed, self._is_changed = 0, False
+        self._untried.clear()
+        reserving.kept.reopen()
+        due = [r.holder for r in reserving.kept.reservations if r.holder is not None]
+        seekers = [*self._seeking.choose(holders, waiters, self._searches), *due]
         before = len(made.touched)
-        for search in searches_beside(kept, SEARCHES):
+        for search in searches_beside(reserving.kept, self._steps):
             if not holders.unfinished:
                 make_room_for_each(holders, seekers, search, made)
+        reserving.kept.close()
         self._enter(made.touched[before:])
-        if kept.reservations:
-            self._sieve = Sieve()
-            self._loosen_all()
-            self._is_changed = True
 
     def _end_pass(self, made: Made) -> None:
         for pieces in made.given.values():
@@ -224,21 +265,24 @@ class KeptBooks:
             self._loosen_all()
         for member in made.touched:
             member.turn = Turn.NONE
+            self._untried[member.view.id] = member
+            self._leaves[member.leaf] = None
+            self._is_changed = True
             if _starts_or_stops(member):
                 started_s = self.ledger.now_s if member.spots else None
                 member.view = replace(member.view, started_s=started_s)
                 # The youngest is asked first: the order of its queue is another now.
                 self._holders.changed(member)
-        self._leaves = dict.fromkeys(member.leaf for member in made.touched)
-        self._is_changed |= bool(made.touched)
-        self._arrived.clear()
+                self._reserving.changed(member)
         self.ledger.settle()
 
     # What follows from a change
 
     def _happened(self, member: Member) -> None:
+        """A claim is there, or is other than before."""
+        self._untried[member.view.id] = member
         self._leaves[member.leaf] = None
-        self._is_changed = True
+        self._is_changed |= bool(member.spots or member.promised)
         self._enter((member,))
 
     def _enter(self, members: Iterable[Member]) -> None:
@@ -246,6 +290,7 @@ class KeptBooks:
         for member in members:
             self._waiters.note(member)
             self._holders.changed(member)
+            self._reserving.changed(member)
             if member.promised:
                 self._promised[member.view.id] = member
             else:
@@ -254,11 +299,15 @@ class KeptBooks:
     def _loosen(self, bays: int) -> None:
         """Something in these bays was given back."""
         self._sieve.forget(self.ledger.inventory, bays)
+        self._reserving.freed()
         self._freed |= bays
-        self._is_looser = True
 
     def _loosen_all(self) -> None:
-        self._loosen((1 << len(self.ledger.inventory.bays)) - 1)
+        self._loosen(self._everywhere)
+
+    @property
+    def _everywhere(self) -> int:
+        return (1 << len(self.ledger.inventory.bays)) - 1
 
 
 def _bays(spots: Iterable[Spot]) -> int:

@@ -11,6 +11,7 @@ from jupyter_gpupool.pool.rules import SurplusOrder
 
 from . import attained_service
 from .backfill import keep_for_blocked
+from .beside import sift_beside
 from .bounds import Hindrance
 from .clearing import clear_for
 from .decisions import Constraint, Decisions, Notice, Promise, Waiting
@@ -65,6 +66,7 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         sifted = sieve.sift(ledger, waiting)
         notices = clear_for(ledger, ledger.bookings, kept)
         keep_for_blocked(ledger, waiting, kept)
+        sifted = sift_beside(kept, sifted) if kept.reservations else sifted
         granting = serve(ledger, sifted, kept, Sieve() if kept.reservations else sieve)
         made.grants += granting.grants
         made.hindered += granting.hindered

@@ -30,9 +30,12 @@ class Seeking:
         """Whether all have had their turn since the books changed."""
         return not self._left and not self._stirred
 
-    def restart(self, stirred: Iterable[int] = ()) -> None:
-        """The books have changed, first of all for these leaves."""
-        self._stirred |= dict.fromkeys(stirred)
+    def stir(self, leaves: Iterable[int]) -> None:
+        """Something has happened in these leaves: it is their turn next."""
+        self._stirred |= dict.fromkeys(leaves)
+
+    def restart(self) -> None:
+        """The books have changed: it is everybody's turn once more."""
         self._left = self._leaves
 
     def choose(self, holders: Holders, waiters: Waiters, searches: int) -> Sequence[Member]:

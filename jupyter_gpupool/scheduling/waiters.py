@@ -30,6 +30,7 @@ class Waiters:
         self._by_leaf: dict[int, list[Entry]] = {}
         self._by_need: dict[WorkerShape, dict[int, dict[str, Member]]] = {}
         self._needs: dict[str, int] = {}
+        self._timed: dict[str, Member] = {}
         for member in members:
             self.note(member)
 
@@ -44,6 +45,8 @@ class Waiters:
         self._needs[claim] = needs
         alike = self._by_need.setdefault(member.view.worker, {})
         alike.setdefault(needs, {})[claim] = member
+        if member.view.time_limit_s is not None or member.view.expected_s is not None:
+            self._timed[claim] = member
 
     def leave(self, member: Member) -> None:
         """Let a claim wait no more."""
@@ -52,6 +55,7 @@ class Waiters:
             return
         waiting = self._by_leaf[member.leaf]
         del waiting[bisect_left(waiting, standing, key=_standing)]
+        self._timed.pop(member.view.id, None)
         needs = self._needs.pop(member.view.id)
         alike = self._by_need[member.view.worker]
         del alike[needs][member.view.id]
@@ -90,6 +94,10 @@ class Waiters:
                         if sieve.fits(ledger, member)
                     )
         return [member for member in found if stops(ledger, member, member.needs) is None]
+
+    def timed(self) -> Iterable[Member]:
+        """Those of whom it is known when they will end: they may fit before what is kept."""
+        return self._timed.values()
 
     def all(self) -> Iterator[Member]:
         """Everybody who waits, leaf by leaf."""

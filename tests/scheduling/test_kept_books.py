@@ -24,6 +24,9 @@ def _arrivals(draw: st.DrawFn) -> dict[str, object]:
         "priority": draw(st.integers(0, 2)),
         "firm": draw(st.sampled_from([False, False, True])),
         "worker": draw(st.one_of(_whole, _whole, _parts)),
+        "time_limit_s": draw(st.sampled_from([None, None, 200.0, 900.0, 5000.0])),
+        "expected_s": draw(st.sampled_from([None, None, 150.0, 700.0])),
+        "can_hibernate": draw(st.booleans()),
     }
 
 
