@@ -100,10 +100,11 @@ def _serve(turns: _Turns, leaf: int) -> None:
 def _leave_out(turns: _Turns, known: Known | None) -> None:
     """Go on with those alone who still fit, for nothing of use to most is free any more."""
     sifted = turns.sieve.sift(turns.ledger, turns.line.rest())
-    # Whoever was served on the way stands elsewhere by now.
-    served = turns.served
-    standings = {i: stood for i, stood in known.standings.items() if i not in served}
-    known = replace(known, standings=standings)
+    if known is not None:
+        # Whoever was served on the way stands elsewhere by now.
+        served = turns.served
+        standings = {i: stood for i, stood in known.standings.items() if i not in served}
+        known = replace(known, standings=standings)
     turns.line, turns.failed = Line(turns.ledger, sifted.fitting, known), False
     turns.hindered += sifted.hindered
 
