@@ -66,6 +66,13 @@ class Bay:
     sharers: dict[int, str] = field(default_factory=dict)
     groups: Groups | None = None
 
+    def open_parts(self) -> list[tuple[int, int]]:
+        """What is left of devices held in part that may be leased: number and free thousandths.
+
+        Not of one that is being freed of another part, or is not well.
+        """
+        return [each for each in self.parts.items() if self.leasable >> each[0] & 1]
+
     def copy(self) -> "Bay":
         """Give a bay that changes apart from this one."""
         return Bay(

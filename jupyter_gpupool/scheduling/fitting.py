@@ -158,5 +158,5 @@ def _might_share(inventory: Inventory, shape: WorkerShape, sharer: str) -> bool:
     return any(
         left >= shape.share and bay.sharers[position] == sharer
         for bay in map(inventory.bays.__getitem__, bits(shared & inventory.accepting(shape)))
-        for position, left in bay.parts.items()
+        for position, left in bay.open_parts()
     )

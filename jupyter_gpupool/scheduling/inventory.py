@@ -150,7 +150,7 @@ class Inventory:
             ValueError: If it is not free: that would lease a device twice.
         """
         bay = self.bays[spot.bay]
-        partly = spot.share and bay.shared & spot.devices
+        partly = spot.share and bay.shared & bay.leasable & spot.devices
         if not partly and bay.whole & spot.devices != spot.devices:
             raise ValueError(f"{spot} may not be leased")
         if not self.hold(shape, spot, sharer):
@@ -275,7 +275,9 @@ class Inventory:
     def free_thousandths(self) -> int:
         """Thousandths of devices that nobody holds, whole ones and parts."""
         whole = sum(free * bays.bit_count() for free, bays in enumerate(self.by_free))
-        parts = sum(sum(self.bays[bay].parts.values()) for bay in bits(self.with_parts))
+        parts = sum(
+            left for bay in bits(self.with_parts) for _, left in self.bays[bay].open_parts()
+        )
         return whole * WHOLE_DEVICE + parts
 
     def free_among(self, bays: int) -> int:
@@ -308,5 +310,5 @@ class Inventory:
 
 
 def _state(bay: Bay) -> BayState:
-    parts = tuple(sorted([left for left in bay.parts.values() if left])) if bay.parts else ()
+    parts = tuple(sorted([left for _, left in bay.open_parts() if left])) if bay.parts else ()
     return BayState(bay.kind, bay.whole.bit_count(), parts)

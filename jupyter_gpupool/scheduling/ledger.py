@@ -146,7 +146,9 @@ class Ledger:
             case Sharing.SAME_USER:
                 return claim.owner
             case Sharing.SAME_QUEUE:
-                return claim.queue
+                # A user's own leaf is one of the queue's, whose users may share.
+                leaf = self.tree.queues[claim.queue]
+                return claim.queue if leaf.user is None else leaf.parent or ""
             case Sharing.ANYONE:
                 return ""
 

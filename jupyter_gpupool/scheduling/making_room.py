@@ -140,7 +140,7 @@ def _might_do(search: _Search, host: int, here: Sequence[Piece], accepted: int) 
         if spot.bay in bays
     )
     free = sum(
-        bay.whole.bit_count() * WHOLE_DEVICE + sum(bay.parts.values())
+        bay.whole.bit_count() * WHOLE_DEVICE + sum(left for _, left in bay.open_parts())
         for bay in map(inventory.bays.__getitem__, bays)
     )
     return free + freed >= shape.thousandths

@@ -121,7 +121,7 @@ def _tightest(inventory: Inventory, wish: Wish) -> Spot | None:
         fitting = [
             (left, number, position)
             for number in bits(tier & inventory.shared_by.get(wish.sharer, 0))
-            for position, left in inventory.bays[number].parts.items()
+            for position, left in inventory.bays[number].open_parts()
             if left >= shape.share and inventory.bays[number].sharers[position] == wish.sharer
             if inventory.room(number, shape)
         ]
@@ -132,8 +132,8 @@ def _tightest(inventory: Inventory, wish: Wish) -> Spot | None:
 
 
 def _with_left(inventory: Inventory, bay: int, left: int) -> int:
-    parts = inventory.bays[bay].parts
-    return 1 << min(position for position, free in parts.items() if free == left)
+    parts = inventory.bays[bay].open_parts()
+    return 1 << min(position for position, free in parts if free == left)
 
 
 def _apart(inventory: Inventory, wish: Wish, _: int) -> Sequence[Spot]:

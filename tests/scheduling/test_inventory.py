@@ -202,3 +202,18 @@ def test_sharers_are_known_until_their_last_part_goes() -> None:
     assert inventory.shared_by["ann"] == 1
     inventory.give(a_part(300), Spot(0, 0b10, 300))
     assert not inventory.shared_by["ann"]
+
+
+@pytest.mark.parametrize("sharer", ["ann", ""])
+def test_no_part_is_given_of_a_shared_device_that_is_out_of_order(sharer: str) -> None:
+    """What is held of it stays held; nobody gets more until it may be leased again."""
+    [device] = some_devices("h", 1)
+    shut, shape = a_host("h", (device._replace(may_be_leased=False),)), a_part(400)
+    inventory = Inventory([shut])
+    assert inventory.hold(shape, Spot(0, 1, 400), sharer)
+    assert not spots_for(inventory, shape, 1, sharer=sharer)
+    assert inventory.free_thousandths() == 0
+    with pytest.raises(ValueError, match="may not be leased"):
+        inventory.take(shape, Spot(0, 1, 400), sharer)
+    assert inventory.replace(a_host("h", (device,)))
+    assert spots_for(inventory, shape, 1, sharer=sharer) == (Spot(0, 1, 400),)

@@ -203,6 +203,13 @@ class StubState:
         self._processes = [process for process in self._processes if process.pid != pid]
         return self._write()
 
+    def grow(self, pid: int, memory_bytes: int) -> Self:
+        """Let each context of a process take so much memory, for as long as it lives."""
+        for path in (self.folder / "contexts").glob(f"{pid}-*"):
+            number, start, _, uuid = path.name.split("-", 3)
+            path.rename(path.with_name(f"{number}-{start}-{memory_bytes}-{uuid}"))
+        return self
+
     def nvlink(self, one: int, other: int) -> Self:
         """Connect two GPUs directly."""
         a, b = self.gpus[one].uuid, self.gpus[other].uuid

@@ -55,10 +55,10 @@ class User:
         self.told: list[str] = []
 
     def claim(
-        self, gpus: int | Sequence[int], *, expect_reclaim: bool = False, **terms: Any
+        self, gpus: float | Sequence[int], *, expect_reclaim: bool = False, **terms: Any
     ) -> str:
         """Claim, connect, and give the claim's id; `reclaims` tells what was said of it."""
-        asked = gpus if isinstance(gpus, int) else tuple(gpus)
+        asked = gpus if isinstance(gpus, int | float) else tuple(gpus)
         cluster = gpupool.claim(gpus=asked, **terms)
         if expect_reclaim:
             cluster.on_reclaim(lambda reclaim: self.told.append(reclaim.rule))
@@ -86,6 +86,18 @@ class User:
     def prefix(self, claim_id: str) -> str:
         """The folder of the environment that the worker runs in."""
         return str(self.clients[claim_id].submit(getattr, sys, "prefix").result(timeout=30))
+
+    def visible(self, claim_id: str) -> str:
+        """What CUDA sees in the claim's worker."""
+        found = self.clients[claim_id].submit(os.getenv, "CUDA_VISIBLE_DEVICES", pure=False)
+        return str(found.result(timeout=30))
+
+    def spills_at(self, claim_id: str) -> int:
+        """How much its worker keeps on its device before it spills."""
+        found = self.clients[claim_id].run(
+            lambda dask_worker: dask_worker.data.device_buffer.fast.n
+        )
+        return int(next(iter(found.values())))
 
     def submit(self, claim_id: str, tasks: int, seconds: float) -> int:
         """Start tasks and come back at once."""

@@ -244,7 +244,7 @@ class RunningPool:
     # --- the promises
 
     def check(self) -> None:
-        """No device was ever shared, and nothing acknowledged is forgotten.
+        """No device was ever leased beyond one, and nothing acknowledged is forgotten.
 
         Raises:
             AssertionError: With what was seen and the logs.
@@ -252,12 +252,13 @@ class RunningPool:
         self.watch.assert_exclusive()
         unknown = [c for c in self.journal.ids if not self.api.try_get(f"/claims/{c}").is_success]
         assert not unknown, f"acknowledged, but unknown now: {unknown}"
-        held: dict[str, str] = {}
+        held: dict[str, dict[str, float]] = {}
         for claim in self.api.claims():
             for lease in claim["leases"]:
-                if lease["phase"] != "ended":
-                    other = held.setdefault(lease["device"], claim["id"])
-                    assert other == claim["id"], f"{lease['device']}: {other} and {claim['id']}"
+                for device in lease["devices"] if lease["phase"] != "ended" else ():
+                    held.setdefault(device, {})[lease["id"]] = lease["share"]
+        beyond = {device: x for device, x in held.items() if round(sum(x.values()), 6) > 1}
+        assert not beyond, f"leased beyond one: {beyond}"
 
     def tell(self, claim_id: str) -> "Story":
         """A claim's story and the logs, for a failing wait."""

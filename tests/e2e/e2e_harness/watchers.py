@@ -15,16 +15,18 @@ from urllib.parse import unquote
 from .processes import Process, carrying, in_sessions
 
 _LOOK_EVERY_S = 0.05
+_WHOLE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an agent wrote down about a process it had forked."""
+    """What an agent wrote down about a process it had forked; `share` in thousandths."""
 
     claim_id: str
     lease_id: str
     role: str
-    device: str
+    devices: tuple[str, ...]
+    share: int
     process: Process
 
 
@@ -44,10 +46,12 @@ def _record(path: Path) -> Record | None:
         claim_id, _, lease_id, device = parts
         values = json.loads(path.read_text())
         found = Process(int(values["pid"]), int(values["started_ticks"]))
+        devices = (device, *values["further"]) if device else ()
+        share = int(values["share"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     role = "worker" if lease_id else "scheduler"
-    return Record(claim_id, lease_id, role, device, found)
+    return Record(claim_id, lease_id, role, devices, share, found)
 
 
 class Watch:
@@ -74,7 +78,7 @@ class Watch:
             self._thread.join(10)
 
     def assert_exclusive(self) -> None:
-        """No device has had processes of two claims on it at the same time.
+        """No device has had processes of two claims on it at the same time, but for their parts.
 
         Raises:
             AssertionError: With every case that was seen.
@@ -103,23 +107,24 @@ class Watch:
         for record in records:
             self._processes[record.claim_id].add(record.process)
         workers = [r for r in records if r.role == "worker" and r.process.lives]
-        self._compare("agent's records", _claims_by_device(workers))
-        owners = {record.process.pid: record.claim_id for record in workers}
+        self._compare("agent's records", _by_device(workers))
+        owners = {record.process.pid: record for record in workers}
         contexts = {
-            device: {owners[pid] for pid in pids if pid in owners}
+            device: [owners[pid] for pid in pids if pid in owners]
             for device, pids in self._contexts().items()
         }
         self._compare("contexts", contexts)
 
-    def _compare(self, source: str, claims_by_device: dict[str, set[str]]) -> None:
-        for device, claims in claims_by_device.items():
-            if len(claims) > 1:
+    def _compare(self, source: str, by_device: dict[str, list[Record]]) -> None:
+        for device, workers in by_device.items():
+            claims = {worker.claim_id for worker in workers}
+            if len(claims) > 1 and sum(worker.share for worker in workers) > _WHOLE:
                 self._violations.append(f"{source}: {device} is shared by {sorted(claims)}")
 
 
-def _claims_by_device(workers: list[Record]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+def _by_device(workers: list[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = defaultdict(list)
     for record in workers:
-        if record.device:
-            found[record.device].add(record.claim_id)
+        for device in record.devices:
+            found[device].append(record)
     return found

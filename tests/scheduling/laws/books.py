@@ -55,7 +55,8 @@ def sharer(view: PoolView, claim: ClaimView) -> str:
         case Sharing.SAME_USER:
             return claim.owner
         case Sharing.SAME_QUEUE:
-            return claim.queue
+            leaf = view.tree.queues[claim.queue]
+            return claim.queue if leaf.user is None else leaf.parent or ""
         case Sharing.ANYONE:
             return ""
 
