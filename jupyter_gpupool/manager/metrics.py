@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from jupyter_gpupool.manager.service.service import Service
@@ -34,7 +34,7 @@ class _Books(Collector):
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """The figures of this moment."""
         books = self._service.books
         live = [r.claim.phase for r in books.claims.values() if r.claim.phase is not Phase.ENDED]
@@ -48,6 +48,11 @@ class _Books(Collector):
         yield _by("devices", "Devices, by health.", "health", states, Health)
         yield GaugeMetricFamily("gpupool_devices_free", "Devices that may be leased now.", free)
         yield GaugeMetricFamily("gpupool_event_seq", "Position of the last event.", books.seq)
+        yield CounterMetricFamily(
+            "gpupool_failed_passes",
+            "Scheduling passes that failed for a defect, since the start.",
+            self._service.failures.count,
+        )
         yield GaugeMetricFamily(
             "gpupool_database_writable", "1 if the last commit worked.", self._service.writable
         )

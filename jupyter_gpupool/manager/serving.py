@@ -153,13 +153,16 @@ async def _running_parts(
 
 
 async def _apply_policy(service: Service) -> None:
-    settings = service.settings
-    if settings.policy_source:
+    settings, refused = service.settings, service.books.policy.refused
+    # A file that says what this version refuses anyway has not been mended yet.
+    if settings.policy_source and (refused is None or settings.policy_source != refused.source):
         comment = f"At its start, from {settings.policy_file}." if settings.policy_file else ""
         command = ApplyPolicy(
             source=settings.policy_source, by=UserName("manager"), comment=comment
         )
         await service.execute(partial(apply_policy, command=command))
+    for problem in service.problems():
+        _LOG.error("%s %s", problem.text, problem.detail)
 
 
 @asynccontextmanager

@@ -337,7 +337,8 @@ class StatusView(View):
     reservations: tuple[ReservationView, ...] = ()
     """Those that are open, or will be within a day; the first few."""
     problems: tuple[str, ...] = ()
-    """What keeps the caller's claims from their work, a sentence each; the first few."""
+    """What keeps the caller's claims from their work, a sentence each, the first few; before that,
+    for admins, what is wrong with the manager itself."""
     seq: int
 
 

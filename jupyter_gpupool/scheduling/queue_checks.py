@@ -80,10 +80,18 @@ def _bounded(guarantee: Amount, available: Amount) -> Amount:
 def _too_much(tree: QueueTree, parent: str | None, total: Amount, available: Amount) -> str:
     per_kind = zip(tree.kinds, total, available, strict=True)
     kind, wanted, there = next(entry for entry in per_kind if entry[1] > entry[2])
-    owner = "the pool has" if parent is None else f'the guarantee of "{parent}" is'
+    owner = (
+        "the pool has" if parent is None else f'the {_bound(tree, parent, kind)} of "{parent}" is'
+    )
     names = ", ".join(f'"{name}"' for name in tree.children[parent])
     promised = f"The guarantees of {names} add up to {_shown(kind, wanted)}"
     return f"{promised}, but {owner} {_shown(kind, there)}."
+
+
+def _bound(tree: QueueTree, queue: str, kind: str) -> str:
+    """What keeps a queue from more: a guarantee that is not said is cut by its limit alone."""
+    at, found = tree.kinds.index(kind), tree.queues[queue]
+    return "limit" if found.guarantee[at] == found.limit[at] else "guarantee"
 
 
 def _shown(kind: str, value: int) -> str:

@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -150,6 +151,39 @@ def test_policy_file_wins_at_each_start(start, tmp_path):
         both = [("admin", "over the API"), ("manager", f"At its start, from {file}.")]
         assert told == both * (restart + 1)
         assert manager.end() == 0
+
+
+@pytest.mark.parametrize("file", ["", "[queues.old]\nwish = 3\n"], ids=["no file", "as stored"])
+def test_stored_policy_that_is_refused_now_is_told_and_stops_nothing(start, tmp_path, file):
+    """As after an upgrade: the last one that is understood holds, until a corrected file comes."""
+    port, state = _free_port(), tmp_path / "state"
+    _start_with_policy(start, tmp_path, '[queues.kept]\nusers = ["*"]\n').end()
+    with sqlite3.connect(state / "manager.sqlite") as database:
+        wrong = "insert into policies (revision, at, by, source) select 2, at, by, ? from policies"
+        database.execute(wrong, ["[queues.old]\nwish = 3\n"])
+    database.close()
+    manager = _start_with_policy(start, tmp_path, file, f"--port={port}")
+    bearer = _bearer((state / "admin-token").read_text())
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", headers=bearer) as client:
+        _await(partial(_answers, client))
+        assert client.get("/policy").json()["revision"] == 1
+        assert "wish" in client.get("/status").json()["problems"][0]
+    manager.end()
+    assert "Revision 2 of the policy is refused" in manager.log.read_text()
+    _start_with_policy(start, tmp_path, '[queues.mended]\nusers = ["*"]\n', f"--port={port}")
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", headers=bearer) as client:
+        _await(partial(_answers, client))
+        assert client.get("/policy").json()["revision"] == 3
+        assert client.get("/status").json()["problems"] == []
+
+
+def _start_with_policy(start, folder: Path, policy: str, *options: str) -> Manager:
+    file = folder / "policy.toml"
+    file.write_text(policy)
+    named = [f"--policy={file}"] if policy else []
+    manager = start(*(options or ("--port=0",)), *named)
+    manager.await_file(folder / "state" / "admin-token")
+    return manager
 
 
 def test_port_in_use_is_one_line(start):

@@ -18,11 +18,12 @@ _PROVEN_FOR_S = 5.0
 async def health(parts: TheParts, response: Response) -> dict[str, str]:
     """Well means that a request can be made durable right now.
 
-    Says what time it is here, for the server does not.
+    Says what time it is here, for the server does not; and what is wrong although it is well.
     """
     await _prove_writable(parts)
     response.headers["Date"] = formatdate(usegmt=True)
-    return {"status": "ok"}
+    detail = " ".join(problem.text for problem in parts.service.problems())
+    return {"status": "ok", "detail": detail} if detail else {"status": "ok"}
 
 
 @router.get("/metrics", response_class=Response, responses=responses())

@@ -41,7 +41,7 @@ async def status(caller: UserCaller, service: TheService) -> Response:
     more = {
         "coming": tuple(coming[:_MOST_COMING]),
         "reservations": _booked_soon(service),
-        "problems": _problems(caller, service.books)[:_MOST_PROBLEMS],
+        "problems": (*_of_manager(caller, service), *_of_claims(caller, service.books)),
     }
     return answers.one(view.model_copy(update=more))
 
@@ -65,9 +65,15 @@ def _booked_soon(service: Service) -> tuple[ReservationView, ...]:
     return tuple(view for view in views if view.begins <= now + _SOON)[:_MOST_COMING]
 
 
-def _problems(caller: Caller, books: Books) -> tuple[str, ...]:
+def _of_manager(caller: Caller, service: Service) -> tuple[str, ...]:
+    problems = service.problems() if caller.is_admin else ()
+    return tuple(f"{problem.text} {problem.detail}" for problem in problems)
+
+
+def _of_claims(caller: Caller, books: Books) -> list[str]:
     mine = (r.claim for r in books.claims.values() if r.claim.owner == caller.user)
-    return tuple(f"Claim {claim.name}: {each.text}" for claim in mine for each in claim.problems)
+    told = [f"Claim {claim.name}: {each.text}" for claim in mine for each in claim.problems]
+    return told[:_MOST_PROBLEMS]
 
 
 def _waits_of(caller: Caller, record: ClaimRecord) -> bool:

@@ -14,18 +14,35 @@ from .policy_tree import tree_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The newest revision, which was applied by an earlier version and is no policy to this one."""
+
+    revision: int
+    source: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyInForce:
     """A policy that makes a tree.
 
     Attributes:
         revision: As which it was applied; 0 is the default, which nobody applied.
         source: The document, word for word.
+        refused: What should be in force in its place; None if nothing should.
     """
 
     policy: Policy = field(default_factory=Policy)
     tree: QueueTree = field(default_factory=lambda: tree_of(Policy()))
     revision: int = 0
     source: str = ""
+    refused: Refused | None = None
+
+    @property
+    def next_revision(self) -> int:
+        """The number of the next one that is applied: none is ever given twice."""
+        newest = self.revision if self.refused is None else self.refused.revision
+        return newest + 1
 
     def queue_of(self, claim: Claim) -> Queue | None:
         """Where a claim stands: where it was made, else where its owner's claims go now.

@@ -8,7 +8,7 @@ from jupyter_gpupool.pool.host import HostPhase
 from .books import Books
 from .emptying import Announced
 from .hub import Hub
-from .policy import in_force
+from .last_policy import policy_at_start
 from .taking_back import RESERVATION
 from .used import held_anew
 
@@ -35,7 +35,6 @@ def load(everything: Everything, books: Books, hub: Hub, now_s: float) -> None:
         if claim.warning is not None and claim.warning.rule == RESERVATION:
             said = Announced(claim_id=claim.id, notice=None, deadline=claim.warning.deadline)
             books.announced[claim.id, ""] = said
-    if everything.policy is not None:
-        books.policy = in_force(everything.policy.source, everything.policy.revision)
+    books.policy = policy_at_start(everything.policies)
     books.usage.update((record.leaf, record) for record in list(held_anew(books, now_s)))
     hub.fill(everything.events)

@@ -44,8 +44,8 @@ def apply_policy(unit: UnitOfWork, command: ApplyPolicy) -> int:
     Raises:
         BadRequest: If it makes no sense, or guarantees more than the hosts that are there have.
     """
-    before, number = unit.policy, unit.policy.revision + 1
-    if before.revision and command.source == before.source:
+    before, number = unit.policy, unit.policy.next_revision
+    if before.revision and command.source == before.source and before.refused is None:
         return before.revision
     after = in_force(command.source, number)
     check_fits(after, unit)

@@ -5,7 +5,7 @@ Called when a policy is taken up, which is refused if it makes no tree, and by e
 
 from collections.abc import Iterable
 
-from jupyter_gpupool.pool.host import Host, HostPhase
+from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.policy import Policy, QueueTerms, Resources
 from jupyter_gpupool.scheduling.amounts import (
     BASE_KINDS,
@@ -17,6 +17,7 @@ from jupyter_gpupool.scheduling.amounts import (
 )
 from jupyter_gpupool.scheduling.queue_checks import check_guarantees, grow
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, UserLimits
+from jupyter_gpupool.scheduling.unset_guarantees import filled
 
 
 def tree_of(policy: Policy) -> QueueTree:
@@ -26,22 +27,26 @@ def tree_of(policy: Policy) -> QueueTree:
         BadRequest: If they form none, or a number among them makes no sense; it names the queue.
     """
     kinds = _kinds(policy)
-    return grow(kinds, [_queue(policy, kinds, terms, n) for n, terms in enumerate(policy.queues)])
+    tree = grow(kinds, [_queue(policy, kinds, terms, n) for n, terms in enumerate(policy.queues)])
+    return filled(tree, {terms.name: _is_said(kinds, terms.guarantee) for terms in policy.queues})
 
 
 def check_against(tree: QueueTree, hosts: Iterable[Host]) -> None:
-    """Refuse guarantees beyond what hosts that are there, or the queue above, could keep.
+    """Refuse guarantees beyond what the pool's hosts, or the queue above, could keep.
+
+    A host that is lost counts as long as the pool remembers it: most come back, and a policy does
+    not become wrong for a minute.
 
     Raises:
         BadRequest: With the numbers.
     """
-    here = [host for host in hosts if host.phase is not HostPhase.LOST and host.devices]
-    check_guarantees(tree, _capacity(tree.kinds, here) if here else None)
+    known = [host for host in hosts if host.devices]
+    check_guarantees(tree, capacity_of(tree, known) if known else None)
 
 
 def capacity_of(tree: QueueTree, hosts: Iterable[Host]) -> Amount:
-    """What the hosts that are there have, in the kinds of a tree."""
-    return _capacity(tree.kinds, [host for host in hosts if host.phase is not HostPhase.LOST])
+    """What hosts have, in the kinds of a tree, whether or not they are there now."""
+    return _capacity(tree.kinds, hosts)
 
 
 def _kinds(policy: Policy) -> Kinds:
@@ -73,6 +78,13 @@ def _queue(policy: Policy, kinds: Kinds, terms: QueueTerms, number: int) -> Queu
     )
 
 
+def _is_said(kinds: Kinds, said: Resources) -> tuple[bool, ...]:
+    base = (said.devices, said.cpu, said.memory_bytes)
+    models = dict(said.models)
+    named = (kind.partition(":")[2] in models for kind in kinds[len(base) :])
+    return (*(value is not None for value in base), *named)
+
+
 def _amount(kinds: Kinds, said: Resources, unsaid: int) -> Amount:
     base = (said.devices, said.cpu, said.memory_bytes)
     models = dict(said.models)
@@ -80,7 +92,8 @@ def _amount(kinds: Kinds, said: Resources, unsaid: int) -> Amount:
     return tuple(unsaid if value is None else value for value in (*base, *named))
 
 
-def _capacity(kinds: Kinds, hosts: Iterable[Host]) -> Amount:
+def _capacity(kinds: Kinds, those: Iterable[Host]) -> Amount:
+    hosts = tuple(those)
     devices = [device.model.lower() for host in hosts for device in host.devices]
     models = (kind.partition(":")[2] for kind in kinds[len(BASE_KINDS) :])
     counts = (len(devices), *(sum(m in device for device in devices) for m in models))

@@ -32,7 +32,9 @@ from .hub import Hub
 from .learning import MOST_PAST, Learning
 from .links import Links
 from .loading import load
+from .manager_problems import ManagerProblem, problems_of
 from .outbox import Outboxes
+from .pass_failures import PassFailures
 from .planning import ask, run_pass, steps_of
 from .policy_effects import held_by_queue
 from .pool_view import build
@@ -74,9 +76,11 @@ class Service:
         self.deadlines = Deadlines(settings)
         self.outboxes = Outboxes(boot=0)
         self.sight = Sight()
+        self.failures = PassFailures(clock.now)
         self.waits = Waits(
             lambda: ask(self.books, clock.now().timestamp(), clock.monotonic(), self.sight),
             clock.monotonic,
+            self.failures.note,
         )
         self.emptiness = Emptiness()
         self.learning = Learning()
@@ -169,6 +173,10 @@ class Service:
     def steps(self) -> Steps:
         """What the policy lets a pass do."""
         return steps_of(self.books)
+
+    def problems(self) -> tuple[ManagerProblem, ...]:
+        """What is wrong with the manager itself although it works."""
+        return problems_of(self.books.policy, self.failures)
 
     def look(self) -> PoolView:
         """The books as a pass sees them now."""
@@ -273,8 +281,9 @@ class Service:
         alone = None if unit.replan else unit.arrived
         try:
             decided = run_pass(child, self.books.live.total(), alone)
-        except Exception:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
+        except Exception as error:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
             _LOG.exception("A scheduling pass failed; nothing was granted")
+            self.failures.note(error)
             self.deadlines.pass_failed(unit.moment.monotonic_s)
             return None
         child.merge()

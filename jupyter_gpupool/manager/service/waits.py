@@ -5,11 +5,13 @@ most once a second, beside the loop.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.scheduling.decisions import Decisions, Waiting
 
+_LOG = logging.getLogger(__name__)
 _FRESH_FOR_S = 1.0
 
 Pass = Callable[[], Decisions]
@@ -21,11 +23,18 @@ class Waits:
     Args:
         ask: Looks at the books, and gives the pass over what it saw, to be run in a thread.
         monotonic: A clock in seconds.
+        failed: Told of a pass that failed for a defect.
     """
 
-    def __init__(self, ask: Callable[[], Pass], monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], Pass],
+        monotonic: Callable[[], float],
+        failed: Callable[[Exception], None],
+    ) -> None:
         self._ask = ask
         self._monotonic = monotonic
+        self._failed = failed
         self._waits: Mapping[ClaimId, Waiting] = {}
         self._is_stale = False
         self._made_at = monotonic()
@@ -48,4 +57,12 @@ class Waits:
         """Explain anew, unless what is kept is true or young."""
         async with self._lock:
             if self._is_stale and self._monotonic() - self._made_at >= _FRESH_FOR_S:
-                self.take(await asyncio.to_thread(self._ask()))
+                await self._make_anew()
+
+    async def _make_anew(self) -> None:
+        try:
+            self.take(await asyncio.to_thread(self._ask()))
+        except Exception as error:  # noqa: BLE001 - what was said before is better than no answer
+            _LOG.exception("Why claims wait could not be explained anew")
+            self._failed(error)
+            self._made_at = self._monotonic()

@@ -39,6 +39,8 @@ from .tables import (
 )
 
 _LAST_EVENTS = 2000
+_LAST_POLICIES = 50
+"""The first is in force, unless a later version of the manager refuses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Everything:
     """All that lives, as it was last committed.
 
     Attributes:
-        policy: The one applied last; None if there never was one.
+        policies: The revisions applied last, newest first.
         events: The last ones, oldest first.
         boot: How often a manager has started on this database, this time included.
     """
@@ -62,7 +64,7 @@ class Everything:
     boot: int
     usage: tuple[UsageRecord, ...] = ()
     reservations: tuple[Reservation, ...] = ()
-    policy: PolicyRevision | None = None
+    policies: tuple[PolicyRevision, ...] = ()
 
 
 def read_everything(connection: Connection, seal: Seal) -> Everything:
@@ -70,9 +72,7 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
     live = select(CLAIMS).where(CLAIMS.c.phase != Phase.ENDED.value).order_by(CLAIMS.c.created_at)
     held = _leases().where(LEASES.c.phase != LeasePhase.ENDED.value)
     last = select(EVENTS).order_by(EVENTS.c.seq.desc()).limit(_LAST_EVENTS)
-    newest = select(POLICIES).order_by(POLICIES.c.revision.desc()).limit(1)
     fetch = connection.execute
-    policy = fetch(newest).mappings().first()
     return Everything(
         claims=tuple(rows.read_claim(row, seal) for row in fetch(live).mappings()),
         leases=tuple(map(rows.read_lease, fetch(held.order_by(LEASES.c.granted_at)).mappings())),
@@ -83,7 +83,7 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
         once=tuple(map(rows.read_once, fetch(select(ONCE)).mappings())),
         usage=tuple(map(rows.read_usage, fetch(select(USAGE)).mappings())),
         reservations=tuple(map(rows.read_reservation, fetch(select(RESERVATIONS)).mappings())),
-        policy=None if policy is None else rows.read_policy(policy),
+        policies=tuple(read_policies(connection, before=None, limit=_LAST_POLICIES)),
         events=tuple(map(rows.read_event, fetch(last).mappings()))[::-1],
         boot=_count_boot(connection),
     )

@@ -76,10 +76,20 @@ async def test_more_guarantees_than_devices_are_refused(pool):
     assert pool.service.books.policy.revision == 0
 
 
+async def test_host_that_is_lost_makes_no_policy_wrong(pool):
+    """It is away for a minute; what it has counts until the pool has forgotten it."""
+    agent = await pool.joined("a", 2)
+    await pool.lost(agent)
+    await pool.joined("b", 1)
+    assert await apply(pool, TEAMS) == 1
+    with pytest.raises(BadRequest, match="but the pool has 3 devices"):
+        await apply(pool, TEAMS.replace("gpus = 2", "gpus = 4"))
+
+
 async def test_policy_outlives_a_restart(site):
     """It is loaded as it was applied last."""
     service = site.parts.service
     command = ApplyPolicy(source=TEAMS, by=UserName("root"))
     await service.execute(partial(apply_policy, command=command))
-    found = service.store.load().policy
+    (found,) = service.store.load().policies
     assert (found.revision, found.source) == (1, TEAMS)

@@ -153,7 +153,7 @@ async def test_notice_and_promise_survive_a_restart(teams):
         claims=tuple(books.claims.values()),
         leases=tuple(books.leases.values()),
         hosts=tuple(books.hosts.values()),
-        policy=pool.store.commits[1].new_policies[0],
+        policies=tuple(pool.store.commits[1].new_policies),
     )
     await pool.service.close()
     pool.service = Service(pool.store, Settings(), pool.time.clock())
