@@ -4,7 +4,8 @@
 
 10,000 devices on 1,250 hosts, 80 % held, 1,000 queues in three levels, 5,000 claims that wait. A
 full pass divides all shares anew and looks at everybody, in books that stand. An incremental one
-follows one arrival or one end in a full pool. Times are processor time, the best of three for a
+follows one arrival or one end in a full pool, with reservations for those who wait for long; what
+it leaves for the next ones is timed apart. Times are processor time, the best of three for a
 full pass, lest what else the machine does count; the tables have the clock's too.
 """
 
@@ -18,14 +19,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
-from big_pool import FULL, SMALL, Size, a_pool, an_arrival, filled
+from big_pool import FULL, SMALL, Size, a_pool, an_arrival
 from harness import Figure, Target, finish, note, options, table
 from peers import slurm
 
-from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.scheduling.kept_books import KeptBooks
 from jupyter_gpupool.scheduling.ledger import Ledger
-from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
+from jupyter_gpupool.scheduling.pool_view import PoolView
 from jupyter_gpupool.scheduling.rounds import decide
 from jupyter_gpupool.scheduling.tree_shares import divide_tree
 
@@ -36,11 +36,9 @@ _GROWTH = (
     Size(hosts=400, queues=(7, 7, 7), pending=1600),
     FULL,
 )
-_SEARCHES = 4
-"""For so many kinds of claims an incremental pass looks for room; the next one goes on."""
-
-_PASSES_BEFORE = 50
-"""Passes that are not timed, before single events are."""
+_SEARCHES, _EFFORT = 4, 2000
+"""For so many kinds of claims an incremental pass looks for room, and looks at so many claims; the
+next one goes on. As the manager has it."""
 
 
 @dataclass(slots=True)
@@ -79,7 +77,7 @@ def main() -> None:
         "Full passes at full size, the best of three", HEADS, [t.row(n) for n, t in parts.items()]
     )
     growth = grow()
-    events = incremental(filled(views[0]), chosen.events, searches=_SEARCHES)
+    events = incremental(views[0], chosen.events, searches=_SEARCHES, effort=_EFFORT)
     table("Passes on kept books at full size", HEADS, [t.row(n) for n, t in events.items()])
     small_per_s = small_pool()
     peer = beside_slurm(chosen.jobs)
@@ -129,40 +127,55 @@ def grow() -> float:
     return found[-1] / found[0]
 
 
-def incremental(view: PoolView, events: int, *, searches: int) -> dict[str, Times]:
-    """Time single arrivals and ends in a full pool, and the passes that go on after them."""
-    # Nobody counts as blocked: whoever does makes each pass a full one, for what is kept changes.
-    view = replace(view, rules=replace(view.rules, blocked_for_s=math.inf))
-    books, draws, names = KeptBooks(view, searches=searches), random.Random(1), count(10**6)
-    for _ in range(_PASSES_BEFORE):
-        books.decide()
-    times = {name: Times() for name in ("one arrival", "one end", "going on")}
+def incremental(
+    view: PoolView, events: int, *, searches: int, effort: int | None
+) -> dict[str, Times]:
+    """Time single arrivals and ends in a full pool at rest, and the passes that go on after them.
+
+    A second passes before each event, so that what is kept for others has to be looked at anew.
+    """
+    books = KeptBooks(view, searches=searches, effort=effort)
+    draws, names = random.Random(1), count(10**6)
+    while books.decide().unfinished:
+        pass
+    times = {name: Times() for name in ("one arrival", "one end", "going on", "until at rest")}
     for _ in range(events):
         claim = an_arrival(view.tree, draws, next(names))
-        times["one arrival"].run(partial(_after_arrival, books, claim))
-        times["going on"].run(books.decide)
+        arrived = replace(claim, since_s=books.ledger.now_s)
+        _after(books, times, "one arrival", partial(books.arrive, arrived))
         holding = [m.view.id for m in books.ledger.members.values() if m.spots]
-        ended = draws.choice(holding)
-        times["one end"].run(partial(_after_end, books, ended))
-        times["going on"].run(books.decide)
+        _after(books, times, "one end", partial(books.end, draws.choice(holding)))
     return times
 
 
-def _after_arrival(books: KeptBooks, claim: ClaimView) -> None:
-    books.arrive(claim)
-    books.decide()
+def _after(
+    books: KeptBooks, times: dict[str, Times], name: str, happen: Callable[[], object]
+) -> None:
+    """Let something happen, and take passes until there is nothing left to look for."""
+    unfinished = True
 
+    def go_on() -> None:
+        nonlocal unfinished
+        unfinished = books.decide().unfinished
 
-def _after_end(books: KeptBooks, claim_id: ClaimId) -> None:
-    books.end(claim_id)
-    books.decide()
+    def first() -> None:
+        books.advance(books.ledger.now_s + 1.0)
+        happen()
+        go_on()
+
+    def rest() -> None:
+        while unfinished:
+            times["going on"].run(go_on)
+
+    times[name].run(first)
+    times["until at rest"].run(rest)
 
 
 def small_pool(*, events: int = 1000) -> float:
     """Passes per second as a replay of a small pool takes them: one for each arrival and end."""
-    view = filled(a_pool(SMALL, seed=1))
-    times = incremental(view, events, searches=view.rules.most_searches)
-    spent_s = sum(sum(t.cpu_s) for name, t in times.items() if name != "going on")
+    view = a_pool(SMALL, seed=1)
+    times = incremental(view, events, searches=view.rules.most_searches, effort=None)
+    spent_s = sum(sum(times[name].cpu_s) for name in ("one arrival", "one end"))
     note(f"\nA pool of {SMALL.devices} devices: {2 * events / spent_s:.0f} passes a second.")
     return 2 * events / spent_s
 
