@@ -36,7 +36,7 @@ class Rules:
         sharing: Who may hold parts of one device together.
         may_move: Whether claims may be hibernated and resumed elsewhere so that a gang fits.
         most_moved: Claims moved for one gang at most.
-        most_searches: For so many claims a pass looks for room at most; more make it slower, fewer
+        most_searches: For so many claims a pass makes room at most; more make it slower, fewer
             let a changed pool settle in more passes.
         blocked_for_s: A claim blocked so long holds a reservation.
         hibernate_cost_s: What one hibernate-and-resume costs a claim.

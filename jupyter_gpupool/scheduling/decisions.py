@@ -135,7 +135,7 @@ class Decisions:
 
     Attributes:
         notices: What has to be given back for bookings; each pass says all of it anew.
-        unfinished: It looked for room for as many claims as it may; the next pass goes on.
+        unfinished: It made room for as many claims as it may; the next pass goes on.
     """
 
     grants: tuple[Grant, ...] = ()

@@ -32,6 +32,7 @@ class Layout:
     racks: dict[str, int]
     kinds: dict[Kind, int]
     _accepting: dict[WorkerShape, int] = field(default_factory=dict)
+    _accepting_kinds: dict[WorkerShape, frozenset[int]] = field(default_factory=dict)
 
     def accepting(self, shape: WorkerShape) -> int:
         """Bits of the bays whose devices and host a shape accepts, free or not."""
@@ -44,6 +45,14 @@ class Layout:
             for host_id in sorted(shape.avoid | shape.barred):
                 found &= ~self.bays_on(host_id)
             self._accepting[shape] = found
+        return found
+
+    def accepting_kinds(self, shape: WorkerShape) -> frozenset[int]:
+        """The numbers of the kinds of bays that a shape accepts, single hosts left aside."""
+        found = self._accepting_kinds.get(shape)
+        if found is None:
+            accepted = (n for n, kind in enumerate(self.kinds) if kind.accepts(shape))
+            found = self._accepting_kinds[shape] = frozenset(accepted)
         return found
 
     def bays_on(self, host_id: HostId) -> int:
@@ -76,7 +85,9 @@ class Layout:
             kind = kind_of(host, devices)
             kinds[kind] = kinds.get(kind, 0) | 1 << bay
         racks = _racks(hosts, self.bays_of)
-        return replace(self, hosts=hosts, kinds=kinds, racks=racks, _accepting={})
+        return replace(
+            self, hosts=hosts, kinds=kinds, racks=racks, _accepting={}, _accepting_kinds={}
+        )
 
 
 def lay_out(hosts: Iterable[HostShape]) -> tuple[Layout, list[Bay]]:

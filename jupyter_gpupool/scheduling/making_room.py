@@ -86,20 +86,31 @@ def make_room(
         ledger.roll_back(mark)
 
 
-def might_be_enough(ledger: Ledger, claimant: Member, pieces: Iterable[Piece]) -> bool:
-    """Whether a claim might fit if all of these went: counted, without trying.
+def might_be_enough(ledger: Ledger, claimant: Member, given: int) -> bool:
+    """Whether a claim might fit if so many devices of use to it were free besides: only counted.
 
     Where only parts of devices are asked for, it always might.
     """
     inventory, shape = ledger.inventory, claimant.view.worker
-    lacking, accepted = claimant.needs * shape.devices, inventory.accepting(shape)
-    for piece in pieces:
-        if lacking <= 0:
-            return True
-        for spot in piece.spots:
-            if accepted >> spot.bay & 1:
-                lacking -= spot.devices.bit_count()
-    return lacking <= 0 or inventory.free_among(accepted) >= lacking
+    lacking = claimant.needs * shape.devices - given
+    return lacking <= 0 or inventory.free_among(inventory.accepting(shape)) >= lacking
+
+
+def needs_devices_alone(ledger: Ledger, claimant: Member) -> bool:
+    """Whether neither cores nor memory nor any limit counts for a claim."""
+    shape = claimant.view.worker
+    return not (shape.cpu or shape.memory_bytes or ledger.may_be_stopped(claimant))
+
+
+def devices_in(ledger: Ledger, claimant: Member, pieces: Iterable[Piece]) -> int:
+    """Devices of these pieces that are of use to a claim; parts of one count as one each."""
+    accepted = ledger.inventory.accepting(claimant.view.worker)
+    return sum(
+        spot.devices.bit_count()
+        for piece in pieces
+        for spot in piece.spots
+        if accepted >> spot.bay & 1
+    )
 
 
 def _place_one(search: _Search) -> bool:

@@ -1,11 +1,15 @@
 """Fragmentation repair: a gang that fits in total, but not on hosts, fits if some claims move.
 
-Nobody loses a worker: each claim that is asked is placed again elsewhere.
+Nobody loses a worker: each claim that is asked is placed again elsewhere. So only those are asked
+for whom there is room elsewhere now; moves that wait for one another are not looked for.
 """
 
-from .ledger import Member
+from collections.abc import Iterator
+
+from .ledger import Ledger, Member
 from .making_room import Room, make_room
 from .protected import is_protected
+from .spots import place
 from .victims import Holders, asked_in_turn
 
 
@@ -26,11 +30,10 @@ def move_for(holders: Holders, claimant: Member) -> Room | None:
         return None
     if not holders.may_search((move_for, shape), count):
         return None
-    pieces = (
-        piece
-        for piece in asked_in_turn(holders, holders.below)
-        if piece.member is not claimant and not is_protected(ledger, piece.member, claimant)
-    )
+    movable = {member.view.id for member in _movable(ledger, claimant)}
+    queues = {queue for one in movable for queue in ledger.members[one].path}
+    asked = asked_in_turn(holders, lambda queue: queues.intersection(holders.below(queue)))
+    pieces = (piece for piece in asked if piece.member.view.id in movable)
     room = make_room(
         ledger,
         claimant,
@@ -39,3 +42,17 @@ def move_for(holders: Holders, claimant: Member) -> Room | None:
         may_move=True,
     )
     return holders.found((move_for, shape), count, room)
+
+
+def _movable(ledger: Ledger, claimant: Member) -> Iterator[Member]:
+    """Those who may be asked for a claim and for whom, or for a part of whom, there is room."""
+    has_room: dict[tuple[int, int], bool] = {}
+    for member in ledger.members.values():
+        if not member.spots or member is claimant or is_protected(ledger, member, claimant):
+            continue
+        count = 1 if member.surplus else len(member.spots)
+        alike = member.alike, count
+        if alike not in has_room:
+            has_room[alike] = bool(place(ledger, member, count, count))
+        if has_room[alike]:
+            yield member

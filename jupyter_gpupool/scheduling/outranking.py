@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from .ledger import Member
-from .making_room import Room, make_room, might_be_enough
+from .making_room import Room, devices_in, make_room, might_be_enough
 from .pieces import Piece
 from .protected import is_protected
 from .victims import Holders
@@ -24,7 +24,7 @@ def outrank_for(holders: Holders, claimant: Member) -> Room | None:
     if not holders.may_search(kind, count):
         return None
     pieces = list(_outranked(holders, claimant, grows=grows))
-    if not might_be_enough(ledger, claimant, pieces):
+    if not might_be_enough(ledger, claimant, devices_in(ledger, claimant, pieces)):
         return holders.found(kind, count, None)
     may_move = ledger.rules.may_move
     room = make_room(ledger, claimant, iter(pieces), lambda *_: True, may_move=may_move)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from .amounts import NO_LIMIT, Amount, is_within, more
 from .improving import makes_fairer
 from .ledger import Ledger, Member
-from .making_room import Room, make_room
+from .making_room import Room, make_room, might_be_enough, needs_devices_alone
 from .pieces import Piece
 from .protected import is_protected
+from .protection import protected_s
 from .queue_order import rank_of
 from .victims import Holders, asked_in_turn
 
@@ -37,6 +38,11 @@ def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
     kind = (reclaim_for, claimant.leaf, claimant.view.worker, claimant.view.priority)
     if not holders.may_search(kind, count):
         return None
+    sides = tuple(asking.sides())
+    most = sum(holders.most_given.devices(side, claimant.view.worker) for side in sides)
+    if not might_be_enough(ledger, claimant, most):
+        return holders.found(kind, count, None)
+    is_of_use = most or (sides and not needs_devices_alone(ledger, claimant))
     pieces = (
         piece
         for piece in asked_in_turn(holders, asking.below)
@@ -45,7 +51,8 @@ def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
     room = make_room(
         ledger,
         claimant,
-        pieces,
+        # Where nobody has anything of use, it fits on what is free or not at all.
+        pieces if is_of_use else iter(()),
         # Those that are only moved lose nothing.
         lambda taken, _: asking.may_take(taken),
         may_move=ledger.rules.may_move,
@@ -81,6 +88,23 @@ class Asking:
             for mine in reversed(self.claimant.path)
             for child in self._siblings(self.ledger.parent[mine], mine)
         )
+
+    def sides(self) -> Iterator[int]:
+        """Siblings of the queues of the claim's path that may be asked, if anybody there may."""
+        path = self.claimant.path
+        for mine in path:
+            for child in self.below(self.ledger.parent[mine]):
+                if child not in path and not self._is_all_protected(child):
+                    yield child
+
+    def _is_all_protected(self, side: int) -> bool:
+        """Whether all who hold anything below a sibling of the claim's path are too young."""
+        ledger = self.ledger
+        if not ledger.protects:
+            return False
+        claimant, victim = self.claimant.view.queue, ledger.names[side]
+        least_s = protected_s(ledger.tree, claimant=claimant, victim=victim)
+        return ledger.now_s - self.holders.most_given.oldest_s(side) < least_s
 
     def below(self, queue: int) -> tuple[int, ...]:
         """The children of a queue that may be asked: below its own path, those that owe."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .amounts import is_within
 from .ledger import Ledger, Member
 from .making_room import Room
+from .most_given import MostGiven
 from .pieces import Piece, asked_first, pieces_of
 from .queue_order import Key, key_of
 
@@ -28,8 +29,9 @@ class Holders:
     Attributes:
         members: Those that may be taken at all, by the number of their queue.
         held: What each queue holds before the search that is going on.
-        unfinished: Somebody was not searched for, for the pass has searched enough.
+        unfinished: Somebody was not searched for, for the pass has found enough.
         queues: Those in which, or below which, anything may be taken, with the number of claims.
+        most_given: What could be taken of which kind at the most.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -44,6 +46,7 @@ class Holders:
         self._searches_left = ledger.rules.most_searches
         self._in_vain: dict[Hashable, int] = {}
         self.unfinished = False
+        self.most_given = MostGiven(ledger, self.members)
         self._in_order: dict[int, list[tuple[Key, int]]] = {}
         self._enlist_all()
 
@@ -72,7 +75,7 @@ class Holders:
             del self.members[member.leaf]
 
     def begin(self, searches: int, *, anew: bool) -> None:
-        """Let a pass begin that may search so often; `anew` if anything has changed."""
+        """Let a pass begin that may find room so often; `anew` if anything has changed."""
         self._searches_left, self.unfinished = searches, False
         if anew:
             self._in_vain.clear()
@@ -119,27 +122,30 @@ class Holders:
         return found
 
     def may_search(self, kind: Hashable, count: int) -> bool:
-        """Whether to look for room for so many workers of a kind, and count it as a search.
+        """Whether to look for room for so many workers of a kind.
 
-        Not if fewer were looked for in vain in this pass, nor if it has searched enough.
+        Not if fewer were looked for in vain in this pass, nor if it has found enough. What is
+        looked for in vain counts for nothing: else it would keep whoever comes later from its turn.
         """
         if count >= self._in_vain.get(kind, count + 1):
             return False
         if not self._searches_left:
             self.unfinished = True
             return False
-        self._searches_left -= 1
         return True
 
     def found(self, kind: Hashable, count: int, room: Room | None) -> Room | None:
         """Remember what a search came to, and give it back."""
         if room is None:
             self._in_vain[kind] = count
+        else:
+            self._searches_left -= 1
         return room
 
     def changed(self, member: Member) -> None:
         """Forget what was worked out of a claim's queues."""
         self._enlist(member)
+        self.most_given.forget(member.path)
         self._pieces.pop(member.leaf, None)
         self._lowest.pop(member.leaf, None)
         for queue in member.path:

@@ -1,10 +1,14 @@
 """Where workers go: fewest hosts, near each other, and out of the way of whoever comes next."""
 
+from hypothesis import given
+from hypothesis import strategies as st
 from packing import GIB, a_host, a_part, by_host, shared, some_devices, spots_for, taken
 
 from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.scheduling import spots as places
 from jupyter_gpupool.scheduling.inventory import Inventory, Spot
 from jupyter_gpupool.scheduling.shape import WorkerShape
+from jupyter_gpupool.scheduling.wish import Wish
 from jupyter_gpupool.scheduling.workload import workload_of
 
 CORE = 1000
@@ -16,6 +20,25 @@ def _placed(inventory: Inventory, shape: WorkerShape, count: int = 1, **terms) -
 
 def _pool(*hosts) -> Inventory:
     return Inventory(hosts)
+
+
+@given(
+    free=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=5),
+    each=st.integers(1, 3),
+    count=st.integers(1, 9),
+)
+def test_room_is_told_without_choosing(free, each, count) -> None:
+    """At a glance it is seen what choosing spots would come to."""
+    inventory = _pool(
+        *(a_host(f"h{n}", max(1, left + held)) for n, (left, held) in enumerate(free))
+    )
+    for n, (_, held) in enumerate(free):
+        if held:
+            taken(inventory, f"h{n}", held)
+    shape = WorkerShape(devices=each)
+    wish = Wish(shape, "", inventory.accepting(shape))
+    found = places.spots_for(inventory, wish, count)
+    assert places.fits(inventory, wish, count) is (len(found) == count)
 
 
 # Gangs

@@ -1,0 +1,76 @@
+"""What others could give at the very most, by kind of device: counted before anybody is asked.
+
+Kept by `victims.Holders`. Most who look for room in a full pool look in vain, and a search finds
+that out only once it has asked everybody. What is told here is never too little: who needs more
+need not look.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, TypeAlias
+
+from .ledger import Ledger, Member
+from .shape import WorkerShape
+
+if TYPE_CHECKING:
+    from jupyter_gpupool.pool.ids import ClaimId
+
+Held: TypeAlias = "Mapping[int, Mapping[ClaimId, Member]]"
+"""The claims of each queue that hold something."""
+
+
+class MostGiven:
+    """Devices that the claims of a queue, and of all below it, hold, by the number of their kind.
+
+    Args:
+        ledger: The books.
+        held: Whose claims count; looked at again whenever a queue was forgotten.
+    """
+
+    def __init__(self, ledger: Ledger, held: Held) -> None:
+        self._ledger, self._held = ledger, held
+        self._of: dict[int, dict[int, int]] = {}
+        self._oldest_s: dict[int, float] = {}
+        self._kinds = ledger.inventory.layout.kinds
+
+    def forget(self, path: Iterable[int]) -> None:
+        """Something in a queue has changed, and so in all above it."""
+        for queue in path:
+            self._of.pop(queue, None)
+            self._oldest_s.pop(queue, None)
+
+    def devices(self, queue: int, shape: WorkerShape) -> int:
+        """Devices in and below a queue that a shape accepts.
+
+        A part of one counts as one, for it may be what keeps the device from somebody.
+        """
+        layout = self._ledger.inventory.layout
+        if layout.kinds is not self._kinds:
+            self._of.clear()
+            self._kinds = layout.kinds
+        accepted = layout.accepting_kinds(shape)
+        return sum(count for kind, count in self._held_by(queue).items() if kind in accepted)
+
+    def _held_by(self, queue: int) -> Mapping[int, int]:
+        found = self._of.get(queue)
+        if found is None:
+            found = self._of[queue] = {}
+            bays = self._ledger.inventory.bays
+            for member in self._held.get(queue, {}).values():
+                for spot in member.spots:
+                    kind = bays[spot.bay].kind
+                    found[kind] = found.get(kind, 0) + spot.devices.bit_count()
+            for child in self._ledger.children[queue]:
+                for kind, count in self._held_by(child).items():
+                    found[kind] = found.get(kind, 0) + count
+        return found
+
+    def oldest_s(self, queue: int) -> float:
+        """When whoever runs longest in or below a queue started; infinite if nobody does."""
+        found = self._oldest_s.get(queue)
+        if found is None:
+            members = self._held.get(queue, {}).values()
+            own = [-inf if m.view.started_s is None else m.view.started_s for m in members]
+            below = [self.oldest_s(child) for child in self._ledger.children[queue]]
+            found = self._oldest_s[queue] = min([*own, *below], default=inf)
+        return found
