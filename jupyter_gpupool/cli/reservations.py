@@ -50,6 +50,8 @@ def reserve(
 ) -> None:
     """Reserve DEVICES for a queue in a time window; for admins, and leads of the queue.
 
+    What the queue is guaranteed anyway is part of them: they are what it has in all.
+
     Whoever holds them then is told a quarter of an hour before, and they are empty when it begins;
     with less time than that they are empty as soon as everybody has had notice.
     """

@@ -11,7 +11,7 @@ class Reservation:
     """Devices for one queue in one window.
 
     Attributes:
-        devices: Whole ones, of any model, beside what the queue is guaranteed anyway.
+        devices: Whole ones, of any model; those that the queue is guaranteed are among them.
         begins: When the window opens.
         ends: When it closes.
         by: Who booked it.

@@ -18,7 +18,10 @@ from .bodies import Body, View, Words
 
 
 class ReserveBody(Body):
-    """Devices to book. Both times name their offset from UTC."""
+    """Devices to book, those that the queue is guaranteed among them.
+
+    Both times name their offset from UTC.
+    """
 
     queue: Words
     devices: Annotated[int, Field(gt=0, le=1_000_000, strict=True)]
@@ -31,7 +34,7 @@ class ReservationView(View):
     """Devices that are booked.
 
     Attributes:
-        is_open: Its window is open now: its queue's guarantee is raised by these devices.
+        is_open: Its window is open now: its queue is guaranteed these devices.
         held: How many devices its queue, and those below, hold now.
     """
 

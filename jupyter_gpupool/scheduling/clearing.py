@@ -62,7 +62,7 @@ def _keep_open(clearing: _Clearing, queue: str) -> None:
     """Keep what a queue has booked for now and does not hold yet."""
     ledger, now_s = clearing.ledger, clearing.ledger.now_s
     mine = [b for b in clearing.bookings if b.queue == queue and b.is_open(now_s)]
-    lacking = sum(booking.devices for booking in mine) - _beyond_guarantee(clearing, queue)
+    lacking = sum(booking.devices for booking in mine) - _held(ledger, queue)
     free = _keep_free(ledger, lacking)
     if free:
         clearing.kept.keep_until(now_s, ledger.number[queue], free)
@@ -92,27 +92,20 @@ def _clear(clearing: _Clearing, booking: Booking) -> Iterator[Notice]:
 def _at_hand(clearing: _Clearing, booking: Booking) -> int:
     """Devices that a queue will have for a booking without anybody else's leaving.
 
-    Those are what it holds beyond its own guarantee, or are kept for it, unless an earlier booking
-    of the same queue is still open then.
+    Those are what it holds, or are kept for it, unless an earlier booking of the same queue is
+    still open then.
     """
     at_s, queue = booking.from_s, booking.queue
     earlier = clearing.bookings[: clearing.bookings.index(booking)]
     taken = sum(b.devices for b in earlier if b.queue == queue and b.is_open(at_s))
     count, until_s = clearing.held_open.get(queue, (0, 0.0))
-    has = _beyond_guarantee(clearing, queue) + (count if until_s <= at_s else 0)
+    has = _held(clearing.ledger, queue) + (count if until_s <= at_s else 0)
     return max(0, has - taken)
 
 
-def _beyond_guarantee(clearing: _Clearing, queue: str) -> int:
-    """Whole devices that a queue holds beyond what it is guaranteed without any booking."""
-    ledger, number = clearing.ledger, clearing.ledger.number[queue]
-    raised = sum(
-        booking.devices * WHOLE_DEVICE
-        for booking in clearing.bookings
-        if booking.is_open(ledger.now_s) and queue in ledger.tree.path(booking.queue)
-    )
-    own = max(0, ledger.guarantee[number][0] - raised)
-    return max(0, ledger.held[number][0] - own) // WHOLE_DEVICE
+def _held(ledger: Ledger, queue: str) -> int:
+    """Whole devices that a queue and those below it hold: what it has booked includes them."""
+    return ledger.held[ledger.number[queue]][0] // WHOLE_DEVICE
 
 
 def _keep_free(ledger: Ledger, count: int) -> list[Keeping]:

@@ -5,7 +5,7 @@ counted is counted once for all of them: thousands in line cost little.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.units import format_bytes, plural
@@ -16,6 +16,7 @@ from .bounds_wording import at_guarantee, at_limit
 from .counting import Counting, Gang
 from .decisions import Constraint, Waiting
 from .ledger import Ledger, Member
+from .reservations import is_near
 from .shape import Obstacle, WorkerShape
 
 _OBSTACLES = {
@@ -56,6 +57,7 @@ class _Telling:
         self._seen: dict[WorkerShape, _Seen] = {}
         self._ahead: Counter[int] = Counter()
         self._over = most_over(ledger)
+        self._booked = tuple(_lacking_booked(ledger))
 
     def of(self, hindrance: Hindrance) -> Waiting:
         member, constraint = hindrance.member, hindrance.constraint
@@ -99,9 +101,15 @@ class _Telling:
         if constraint is Constraint.GANG:
             parts.append("enough are free, but not together")
         if constraint is Constraint.RESERVED:
-            parts.append("what is free is kept for others")
+            parts.append(f"what is free is kept for {self._keepers(member)}")
         parts += [part for part in (self._share_of_others(member), seen.obstacles) if part]
         return "; ".join(parts) + "."
+
+    def _keepers(self, member: Member) -> str:
+        """For whom devices are kept that a claim may not have."""
+        mine = {self._ledger.names[queue] for queue in member.path}
+        named = [words for queue, words in self._booked if queue not in mine]
+        return " and ".join(named) or "others"
 
     def _share_of_others(self, member: Member) -> str:
         queue, above = self._over
@@ -123,6 +131,16 @@ class _Telling:
                 obstacles=obstacles_in_words(Counter(counting.obstacles(shape))),
             )
         return found
+
+
+def _lacking_booked(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """Queues that hold less than they have booked for now or soon, with the booking in words."""
+    for booking in ledger.bookings:
+        number = ledger.number.get(booking.queue)
+        if number is None or not is_near(booking, ledger.now_s):
+            continue
+        if ledger.held[number][0] < booking.devices * WHOLE_DEVICE:
+            yield booking.queue, booking.words or booking.queue
 
 
 def most_over(ledger: Ledger) -> tuple[int, int]:

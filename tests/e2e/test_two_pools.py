@@ -75,7 +75,6 @@ def _held(pool: RunningPool) -> int:
 
 def _assert_apart(mine: RunningPool, theirs: RunningPool) -> None:
     ours, others = (
-        {uuid for r in p.records() if r.process.lives for uuid in r.devices}
-        for p in (mine, theirs)
+        {uuid for r in p.records() if r.process.lives for uuid in r.devices} for p in (mine, theirs)
     )
     assert not ours & others, f"both pools have workers on {ours & others}"

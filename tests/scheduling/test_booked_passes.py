@@ -44,6 +44,29 @@ def test_class_finds_its_devices_free_when_it_comes():
     assert granted(decided(BATCH, student, now_s=1500.0)) == {"batch": 2, "student": 2}
 
 
+def test_claim_that_a_booking_keeps_out_is_told_which():
+    """In its own words, and no more once the class holds what it has booked."""
+    named, four = replace(CLASS, words='class ("exam") until noon'), replace(BATCH, minimum=4)
+    (wait,) = decided(four, now_s=1500.0, bookings=(named,)).waits
+    told = 'Waiting for 4 devices; what is free is kept for class ("exam") until noon.'
+    assert wait.reason == told
+    (wait,) = decided(four, now_s=1500.0).waits
+    assert wait.reason == "Waiting for 4 devices; what is free is kept for class."
+    student = a_claim("student", 2, queue="class", held=on("h-0", "h-1"), started_s=1100.0)
+    (wait,) = decided(four, student, now_s=1500.0, bookings=(named,)).waits
+    assert "kept for" not in wait.reason
+
+
+def test_booking_within_the_guarantee_empties_its_devices_in_time():
+    """What the queue is guaranteed is lent to others until then."""
+    runs = a_claim("runs", 4, minimum=1, held=on("h-0", "h-1", "h-2", "h-3"), started_s=0.0)
+    view = a_view(
+        [a_host("h", 4)], [runs], now_s=200.0, queues=(a_queue("class", 2000), a_queue("q", 0))
+    )
+    made = plan(replace(view, bookings=(CLASS,)), Steps.GRANT | Steps.RECLAIM)
+    assert [len(notice.workers) for notice in made.notices] == [2]
+
+
 def test_what_the_class_holds_is_kept_no_second_time():
     """Of four devices it holds its two: two are left for others."""
     student = a_claim("student", 2, queue="class", held=on("h-0", "h-1"), started_s=1100.0)

@@ -23,9 +23,9 @@ def a_booking(name: str, devices: int, from_s=1000.0, until_s=2000.0, queue="cla
 
 
 def test_bookings_and_guarantees_fill_the_pool_at_most():
-    """Of ten devices six are guaranteed: four can be reserved, a fifth is refused with numbers."""
-    booked = book(TREE, CAPACITY, (), a_booking("a", 4), 0.0)
-    assert booked == (a_booking("a", 4),)
+    """Of ten devices six are guaranteed, two of them to the class: it can have six in all."""
+    booked = book(TREE, CAPACITY, (), a_booking("a", 6), 0.0)
+    assert booked == (a_booking("a", 6),)
     with pytest.raises(BadRequest) as refused:
         book(TREE, CAPACITY, booked, a_booking("b", 1, from_s=1999.0), 0.0)
     assert str(refused.value) == (
@@ -34,9 +34,21 @@ def test_bookings_and_guarantees_fill_the_pool_at_most():
     )
 
 
+def test_own_guarantee_is_booked_once():
+    """However many bookings of a queue share a moment, and even if nothing else is left."""
+    full = (6000,)
+    booked = book(TREE, full, (), a_booking("a", 1), 0.0)
+    booked = book(TREE, full, booked, a_booking("b", 1), 0.0)
+    with pytest.raises(BadRequest, match="At most 0 can be reserved"):
+        book(TREE, full, booked, a_booking("c", 1), 0.0)
+    assert tree_at(TREE, booked, 1500.0) is TREE
+    with pytest.raises(BadRequest, match="At most 4 can be reserved"):
+        book(TREE, full, booked, a_booking("d", 5, queue="other"), 0.0)
+
+
 def test_windows_that_only_touch_do_not_add_up():
     """One closes when the other opens; what is over counts no more."""
-    booked = book(TREE, CAPACITY, (), a_booking("a", 4), 0.0)
+    booked = book(TREE, CAPACITY, (), a_booking("a", 6), 0.0)
     booked = book(TREE, CAPACITY, booked, a_booking("b", 4, 2000.0, 3000.0), 0.0)
     assert [b.id for b in book(TREE, CAPACITY, booked, a_booking("c", 4, 2500.0, 9e3), 3000.0)] == [
         "c"
@@ -83,12 +95,13 @@ def test_no_moment_is_overbooked(bookings):
 
 
 def test_window_raises_guarantee_of_queue_and_those_above():
-    """From the moment it opens until it closes, and the limit with it."""
-    team = replace(a_queue("class", 2000), parent="dept")
+    """By what is booked beyond its own, from when it opens until it closes; limits as well."""
+    team = replace(a_queue("class", 2000), parent="dept", limit=(3000,))
     tree = link(("devices",), [a_queue("dept", 3000), team])
-    booked = (a_booking("a", 4),)
+    booked = (a_booking("a", 6),)
     during = tree_at(tree, booked, 1000.0)
     assert [during.queues[name].guarantee for name in ("dept", "class")] == [(7000,), (6000,)]
+    assert during.queues["class"].limit == (7000,)
     assert tree_at(tree, booked, 999.0) is tree
     assert tree_at(tree, booked, 2000.0) is tree
 

@@ -22,6 +22,7 @@ from .policy_tree import capacity_of
 from .unit import UnitOfWork
 
 _FARTHEST = timedelta(days=36_600)
+_MOST_NOTE = 60
 _CLOCK = "%Y-%m-%d %H:%M"
 
 
@@ -78,7 +79,7 @@ def cancel(unit: UnitOfWork, command: CancelReservation) -> None:
     unit.replan = True
 
 
-def booking_of(reservation: Reservation) -> Booking:
+def booking_of(reservation: Reservation, words: str = "") -> Booking:
     """A reservation as a pass sees it: on the axis of every view."""
     return Booking(
         id=reservation.id,
@@ -86,12 +87,13 @@ def booking_of(reservation: Reservation) -> Booking:
         devices=reservation.devices,
         from_s=reservation.begins.timestamp(),
         until_s=reservation.ends.timestamp(),
+        words=words,
     )
 
 
 def bookings_of(reservations: Iterable[Reservation]) -> tuple[Booking, ...]:
     """All of them, in order of their windows."""
-    made = map(booking_of, reservations)
+    made = (booking_of(each, _for_whom(each)) for each in reservations)
     return tuple(sorted(made, key=lambda booking: (booking.from_s, booking.id)))
 
 
@@ -126,6 +128,11 @@ def _reserve(unit: UnitOfWork, command: ReserveDevices) -> str:
 
 def _now_s(unit: UnitOfWork) -> float:
     return unit.now.timestamp()
+
+
+def _for_whom(made: Reservation) -> str:
+    note = f' ("{made.note[:_MOST_NOTE]}")' if made.note else ""
+    return f"{made.queue}{note} until {made.ends.astimezone(UTC):{_CLOCK}} UTC"
 
 
 def _what(made: Reservation) -> str:

@@ -111,7 +111,8 @@ async def test_devices_are_empty_when_the_window_opens(busy):
     assert pool.now(bob).warning is None
     dora = await pool.claim(1, user="dora")
     assert pool.now(dora).phase is Phase.PENDING
-    assert "what is free is kept for others" in pool.service.waits.of(dora.id).reason
+    told = pool.service.waits.of(dora.id).reason
+    assert "what is free is kept for class until 2026-11-30 15:00 UTC" in told
     assert (await pool.claim(2)).phase is Phase.STARTING
 
 
