@@ -299,7 +299,7 @@ class Zygotes:
             slot.starting = None
 
     async def _started(self, slot: _Slot) -> Started:
-        starting = in_own_thread(partial(start, self._command(slot)))
+        starting = in_own_thread(partial(start, self._command(slot)), undo=Started.give_up)
         try:
             async with asyncio.timeout(_STARTED_WITHIN_S):
                 return await asyncio.shield(starting)

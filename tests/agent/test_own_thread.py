@@ -35,6 +35,23 @@ def test_work_that_outlives_its_loop_harms_nobody() -> None:
 
     asyncio.run(give_up())
     never.set()
+    _wait_for_threads()
+
+
+def test_result_that_outlives_its_loop_is_undone() -> None:
+    """What it holds, such as a process, would else be nobody's and stay."""
+    never, undone = threading.Event(), list[bool]()
+
+    async def leave() -> None:
+        in_own_thread(never.wait, undo=undone.append)
+
+    asyncio.run(leave())
+    never.set()
+    _wait_for_threads()
+    assert undone == [True]
+
+
+def _wait_for_threads() -> None:
     for thread in threading.enumerate():
         if thread.name == "gpupool may hang":
             thread.join(10)
