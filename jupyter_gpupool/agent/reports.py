@@ -66,6 +66,7 @@ def device_reports(table: Table, devices: DeviceWatch) -> tuple[DeviceReport, ..
         in_use_by={uuid: table.leases_on(uuid) for uuid in devices.known},
         held_elsewhere=devices.held_elsewhere,
         quarantined=devices.quarantined,
+        shared=devices.owners.keys(),
     )
     return tuple(
         DeviceReport(

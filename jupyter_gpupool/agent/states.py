@@ -3,13 +3,17 @@
 Called by `reports` for each report.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample, DeviceState, Health
 from jupyter_gpupool.pool.ids import DeviceUuid, LeaseId
 
 _FOREIGN_UNKNOWN = "NVML does not list processes here, so use outside the pool goes unseen."
+_PARTS_UNKNOWN = (
+    "NVML does not say how much memory each process here has, so nobody who takes more than their"
+    " part of it is found."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class Known:
         in_use_by: Leases a device is not free of.
         held_elsewhere: Devices another pool on this host has leased.
         quarantined: Devices not to be leased for what is known beyond their samples, and why.
+        shared: Devices that workers have parts of.
     """
 
     samples: Mapping[DeviceUuid, DeviceSample]
@@ -29,12 +34,17 @@ class Known:
     in_use_by: Mapping[DeviceUuid, tuple[LeaseId, ...]]
     held_elsewhere: frozenset[DeviceUuid]
     quarantined: Mapping[DeviceUuid, str]
+    shared: Collection[DeviceUuid] = ()
 
 
 def state_of(device: Device, known: Known) -> DeviceState:
     """The agent's word on one device."""
     uuid = device.uuid
-    health, problem = _health(known.samples.get(uuid), known.quarantined.get(uuid, ""))
+    sample = known.samples.get(uuid)
+    health, problem = _health(sample, known.quarantined.get(uuid, ""))
+    if not problem and sample is not None and uuid in known.shared:
+        unknown = any(process.memory_bytes is None for process in sample.processes or ())
+        problem = _PARTS_UNKNOWN if unknown else ""
     return DeviceState(
         health=health,
         problem=problem,

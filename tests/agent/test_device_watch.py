@@ -1,6 +1,7 @@
 """Samples, judges and remembers devices."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +10,7 @@ from jupyter_gpupool.agent import device_watch
 from jupyter_gpupool.agent.device_watch import DeviceWatch, Pace
 from jupyter_gpupool.agent.devices.lock import DeviceLocks
 from jupyter_gpupool.agent.foreign import described
+from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.reports import device_reports
 from jupyter_gpupool.agent.seen import Stage
 from jupyter_gpupool.agent.table import Table
@@ -194,3 +196,73 @@ async def test_watch_that_is_told_to_end_as_it_wakes_ends(watching) -> None:
     pausing.cancel()
     await asyncio.wait([pausing], timeout=10)
     assert pausing.cancelled()
+
+
+@pytest.fixture
+def sharing(watching, worker_seen):
+    """A lease that goes and one that stays, with half of the device each."""
+    going = worker_seen(
+        key=ProcessKey("c0", 1, "l0"),
+        stage=Stage.FREEING,
+        device="GPU-1",
+        share=500,
+        process=None,
+        gone_at_s=0.0,
+    )
+    staying = worker_seen(key=ProcessKey("c1", 1, "l1"), device="GPU-1", share=500)
+    watching.table.put(going)
+    watching.table.put(staying)
+    watching.watch._owners_on = lambda _: {7: staying.key}
+    return going
+
+
+async def test_part_is_freed_beside_one_that_goes_on(watching, sharing) -> None:
+    """Whoever stays may fill its own part."""
+    used = DeviceProcess(pid=7, memory_bytes=30 * MIB)
+    watching.gpu.says = {"memory_used_bytes": 30 * MIB, "processes": (used,)}
+    await watching.look((used,))
+    watching.judge()
+    assert watching.freed == [sharing]
+    assert watching.watch.memory_used_beside("GPU-1") == 0
+
+
+async def test_process_that_nobody_who_stays_has_keeps_a_part(watching, sharing) -> None:
+    """It may be what the lease that goes has left."""
+    processes = tuple(DeviceProcess(pid=pid, memory_bytes=MIB) for pid in (7, 8))
+    watching.gpu.says = {"memory_used_bytes": 2 * MIB, "processes": processes}
+    await watching.look()
+    watching.judge()
+    assert watching.freed == []
+    assert "pid 8" in watching.watch.quarantined["GPU-1"]
+
+
+async def test_share_that_nobody_can_watch_is_said(watching, sharing) -> None:
+    """The device stays leased; its people know what is not looked after."""
+    watching.table.forget(sharing.key)
+    used = DeviceProcess(pid=7, memory_bytes=None)
+    watching.gpu.says = {"memory_used_bytes": MIB, "processes": (used,)}
+    await watching.look()
+    [report] = device_reports(watching.table, watching.watch)
+    assert "more than their part" in report.state.problem
+
+
+async def test_worker_with_several_devices_frees_them_together(watching, worker_seen) -> None:
+    """One that is not free keeps them all, and is the one that is quarantined."""
+    seen = worker_seen(
+        stage=Stage.FREEING, device="GPU-1", further=("GPU-2",), process=None, gone_at_s=0.0
+    )
+    watching.table.put(seen)
+    other = replace(watching.gpu.device, uuid="GPU-2")
+    watching.gpu.list = lambda: (watching.gpu.device, other)
+    used = {"GPU-1": 0, "GPU-2": 70_000 * MIB}
+    watching.gpu.sample = lambda: tuple(
+        DeviceSample(uuid=uuid, at=datetime.now(UTC), memory_used_bytes=size)
+        for uuid, size in used.items()
+    )
+    await watching.look()
+    watching.judge()
+    assert (watching.freed, list(watching.watch.quarantined)) == ([], ["GPU-2"])
+    used["GPU-2"] = 0
+    await watching.look()
+    watching.judge()
+    assert [lease.key for lease in watching.freed] == [seen.key]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jupyter_gpupool.agent.freeing import Evidence, Freedom, verdict_on
+from jupyter_gpupool.agent.freeing import Evidence, Freedom, verdict_on, without
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 
 MIB = 2**20
@@ -92,3 +92,25 @@ def test_unknown_processes_leave_room_for_no_cuda_context() -> None:
 def test_removed_instance_is_free() -> None:
     """None is removed while anything uses it."""
     assert judge(a_sample(lost=True, removed=True, processes=None)).freedom is Freedom.FREE
+
+
+def test_others_parts_of_a_device_are_no_obstacle() -> None:
+    """Their processes and their memory are left out."""
+    processes = (DeviceProcess(pid=7, memory_bytes=900 * MIB),)
+    sample = a_sample(memory_used_bytes=1000 * MIB, processes=processes)
+    assert judge(without(sample, {7})).freedom is Freedom.FREE
+    assert judge(without(sample, {8})).freedom is Freedom.NOT_YET
+
+
+def test_memory_that_others_do_not_have_is_left_of_the_lease() -> None:
+    """However small their part of what is in use."""
+    processes = (DeviceProcess(pid=7, memory_bytes=100 * MIB),)
+    sample = a_sample(memory_used_bytes=1000 * MIB, processes=processes)
+    assert "900 MiB" in judge(without(sample, {7}), waited_s=10).reason
+
+
+def test_unknown_memory_of_others_leaves_the_lease_in_doubt() -> None:
+    """Where NVML cannot say what they have, nobody knows what is left."""
+    processes = (DeviceProcess(pid=7, memory_bytes=None),)
+    sample = a_sample(memory_used_bytes=10 * MIB, processes=processes)
+    assert "does not say how much" in judge(without(sample, {7}), waited_s=10).reason

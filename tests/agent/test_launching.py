@@ -1,5 +1,6 @@
 """What a forked process is told."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from jupyter_gpupool.agent.launching import HostTerms, launch_of
 from jupyter_gpupool.agent.state_folder import StateFolder
 from jupyter_gpupool.agent.wanted import WantedProcess
 from jupyter_gpupool.pool.device import Device
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import WorkerOptions
 from jupyter_gpupool.protocol.launch import Role
 from jupyter_gpupool.protocol.link import TlsCredentials, WantedScheduler, WantedWorker
@@ -27,8 +29,9 @@ def credentials(name: str) -> TlsCredentials:
 def launch(wanted_claim):
     """The launch of the scheduler, or of a worker on a device."""
 
-    def make(device: Device | None = None, **different):
-        worker = WantedWorker(lease_id="l1", device="GPU-1")
+    def make(device: Device | None = None, *further: Device, share: int = 1000, **different):
+        others = tuple(each.uuid for each in further)
+        worker = WantedWorker(lease_id="l1", device="GPU-1", further=others, share=share)
         claim = wanted_claim(
             "c1",
             worker,
@@ -41,7 +44,10 @@ def launch(wanted_claim):
         key = ProcessKey("c1", 1, "l1" if device else None)
         wanted = WantedProcess(key=key, claim=claim, worker=worker if device else None)
         return launch_of(
-            wanted, terms=TERMS, devices=(device,) if device else (), scheduler_address="tls://s:1"
+            wanted,
+            terms=TERMS,
+            devices=(device, *further) if device else (),
+            scheduler_address="tls://s:1",
         )
 
     return make
@@ -108,3 +114,37 @@ def test_names_are_the_leases(launch) -> None:
     """A scheduler has none."""
     assert (launch().name, launch().role) == ("", Role.SCHEDULER)
     assert (launch(DEVICE).name, launch(DEVICE).role) == ("l1", Role.WORKER)
+
+
+def test_worker_with_several_devices_learns_them_all(launch) -> None:
+    """In their order, with the processors near any of them and memory for each."""
+    worker = launch(DEVICE, replace(DEVICE, uuid="GPU-2", cpu_affinity=(2, 3))).worker
+    assert (worker.device, worker.further) == ("GPU-1", ("GPU-2",))
+    assert worker.cpu_affinity == (1, 2, 3)
+    assert worker.memory_limit_bytes == 2 * 7 * 2**30
+
+
+def test_part_of_a_device_is_all_the_memory_a_worker_knows_of(launch) -> None:
+    """Of the device, and in proportion of the host; but enough for a Python."""
+    device = replace(DEVICE, memory_bytes=80 * 2**30)
+    worker = launch(device, share=250).worker
+    assert (worker.is_part, worker.device_memory_bytes) == (True, 20 * 2**30)
+    assert worker.memory_limit_bytes == 7 * 2**30 // 4
+    assert launch(device, share=1).worker.memory_limit_bytes == 512 * 2**20
+
+
+@pytest.mark.parametrize("name", ["rmm_pool_size", "rmm_maximum_pool_size"])
+def test_pool_that_its_part_cannot_hold_is_refused(launch, name) -> None:
+    """With both sizes; one that fits, and a fraction of the part, are not."""
+    device = replace(DEVICE, memory_bytes=80 * 2**30)
+    with pytest.raises(BadRequest, match="is 21 GiB, and a worker's part of the device is 20 GiB"):
+        launch(device, share=250, options=WorkerOptions(**{name: "21GiB"}))
+    for size in ("20GiB", "0.9"):
+        launch(device, share=250, options=WorkerOptions(**{name: size}))
+
+
+def test_several_mig_instances_are_refused(launch) -> None:
+    """CUDA would show the worker the first one alone."""
+    instance = replace(DEVICE, parent="GPU-9")
+    with pytest.raises(BadRequest, match="one MIG instance"):
+        launch(instance, replace(instance, uuid="GPU-2"))

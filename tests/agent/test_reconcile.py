@@ -204,3 +204,38 @@ def test_no_two_processes_are_ever_on_one_device(wanted_devices, rows) -> None:
     on_device = [row.device for row in seen.values() if row.stage in AT_WORK]
     on_device += [action.wanted.device for action in actions if isinstance(action, Start)]
     assert len(on_device) == len(set(on_device))
+
+
+def _part(lease_id: str, share: int, device: str = "SIM-1") -> WantedWorker:
+    return WantedWorker(lease_id=lease_id, device=device, share=share)
+
+
+def _started(actions) -> list[str]:
+    return [a.key.lease_id for a in actions if isinstance(a, Start) and a.key.lease_id]
+
+
+def test_parts_of_a_device_start_together(want) -> None:
+    """As many as it has room for; should the manager ever want more, the last one waits."""
+    wanted = want(_part("l1", 500), _part("l2", 300), _part("l3", 300), _part("l4", 200))
+    assert _started(difference(wanted, {}, 0)) == ["l1", "l2", "l4"]
+
+
+def test_part_starts_beside_those_that_run(want, worker_seen) -> None:
+    """But not beside one that leaves too little."""
+    runs = worker_seen(key=WORKER, device="SIM-1", share=700)
+    wanted = want(_part("l1", 700), _part("l2", 300), _part("l3", 300))
+    assert _started(difference(wanted, table(runs), 0)) == ["l2"]
+
+
+def test_whole_device_waits_until_the_last_part_has_gone(want, worker_seen) -> None:
+    """What is being freed counts until it is."""
+    going = worker_seen(key=ProcessKey("c0", 1, "l0"), device="SIM-1", share=1, stage=Stage.FREEING)
+    assert _started(difference(want(a_worker()), table(going), 0)) == []
+
+
+def test_worker_with_several_devices_waits_for_each(want, worker_seen) -> None:
+    """One that another worker has keeps it from starting at all."""
+    several = WantedWorker(lease_id="l1", device="SIM-1", further=("SIM-2",))
+    other = worker_seen(key=ProcessKey("c0", 1, "l0"), device="SIM-2")
+    assert _started(difference(want(several), table(other), 0)) == []
+    assert _started(difference(want(several), {}, 0)) == ["l1"]

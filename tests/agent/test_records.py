@@ -33,9 +33,29 @@ def test_record_comes_back_as_it_was(records, worker_seen) -> None:
         registered=True,
         problem="p",
         used=True,
+        further=("GPU-2", "MIG-GPU-1/7/0"),
+        share=1000,
     )
     records.write(seen)
     assert records.load().seen == (seen,)
+
+
+def test_share_comes_back(records, worker_seen) -> None:
+    """Of a worker that has a part of its device."""
+    records.write(worker_seen(share=250))
+    assert [seen.share for seen in records.load().seen] == [250]
+
+
+def test_record_of_an_earlier_agent_is_of_one_whole_device(records, folder, worker_seen) -> None:
+    """It said nothing of parts or of further devices."""
+    records.write(worker_seen())
+    [path] = folder.glob("*.json")
+    content = json.loads(path.read_text())
+    for name in ("further", "share", "baselines"):
+        del content[name]
+    path.write_text(json.dumps(content | {"baseline_bytes": 7}))
+    [seen] = records.load().seen
+    assert (seen.devices, seen.share, seen.baselines) == ((seen.device,), 1000, (7,))
 
 
 def test_later_record_replaces_the_earlier(records, folder, worker_seen) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import (
+    absolute_bytes,
     format_bytes,
     format_duration,
     parse_bytes,
@@ -132,3 +133,11 @@ def test_no_text_breaks_a_parser(text, parse):
 def test_a_written_size_has_no_exponent(size_bytes):
     """People read digits."""
     assert "e" not in format_bytes(size_bytes)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(None, None), ("0.5", None), ("1.0", None), ("1", 1), ("2GiB", 2**31)]
+)
+def test_sizes_of_dask_cuda_are_bytes_or_fractions(size: str | None, expected: int | None) -> None:
+    """A fraction is of a device, so it is no number of bytes."""
+    assert absolute_bytes(size) == expected

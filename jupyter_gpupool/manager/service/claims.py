@@ -21,6 +21,7 @@ from .environments import check_environment
 from .once import OnceKey, once
 from .records import ClaimRecord
 from .unit import UnitOfWork
+from .worker_shapes import check_pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +147,7 @@ def _open(unit: UnitOfWork, command: RequestClaim) -> str:
     _refuse_past(unit, command.request)
     _refuse_too_many(unit, command.caller.user)
     check_environment(unit, command.request)
+    check_pools(unit, command.request)
     request = _placed_in_line(unit, command)
     claim_id = ClaimId(f"c-{secrets.token_hex(8)}")
     opened = open_claim(claim_id, command.caller.user, request, unit.now)

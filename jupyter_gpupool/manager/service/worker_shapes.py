@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.device import Device
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.ids import DeviceUuid, HostId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.pool.rules import Sharing
-from jupyter_gpupool.pool.units import format_bytes
+from jupyter_gpupool.pool.units import absolute_bytes, format_bytes
 from jupyter_gpupool.pool.worker_devices import WorkerDevices
 from jupyter_gpupool.scheduling.shape import WorkerShape
 
@@ -131,6 +133,29 @@ def worker_shape(
     # A host where it failed is better than none: the fault may have been the claim's own.
     avoid = record.avoid if record.avoid and _has_others(view, record, shape) else frozenset()
     return shape._replace(avoid=avoid)
+
+
+def check_pools(view: View, request: ClaimRequest) -> None:
+    """Refuse RMM pools that are larger than the part of any device there is.
+
+    Raises:
+        BadRequest: If one is; hosts that come later may have larger devices.
+    """
+    share, model = request.devices.share, request.model.lower()
+    devices = (d for h in view.hosts.values() if h.phase is not HostPhase.LOST for d in h.devices)
+    sizes = [device.memory_bytes for device in devices if model in device.model.lower()]
+    if not share or not sizes:
+        return
+    part_bytes = max(sizes) * share // WHOLE_DEVICE
+    for name in ("rmm_pool_size", "rmm_maximum_pool_size"):
+        size_bytes = absolute_bytes(getattr(request.options, name))
+        if size_bytes is not None and size_bytes > part_bytes:
+            raise BadRequest(
+                f"{name} is {format_bytes(size_bytes)}, and {share / WHOLE_DEVICE:g} of the largest"
+                f" device is {format_bytes(part_bytes)}.",
+                field=name,
+                hint="Ask for a larger part, or for a smaller pool.",
+            )
 
 
 def _asked_shape(record: ClaimRecord, shape: WorkerShape, rooms: Rooms) -> WorkerShape:

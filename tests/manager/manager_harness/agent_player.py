@@ -24,7 +24,8 @@ class AgentPlayer:
 
     Attributes:
         workers: Phase of each worker that physically is there, by lease.
-        placed: Claim, start and device of each of those.
+        placed: Claim, start and device of each of those, the first of several.
+        further: Their other devices.
         schedulers: Phase of each scheduler, by claim; `starts` is which start it belongs to.
         environments: The Python environments it offers, the default first.
         runs_kernels: It runs claims in their kernel's own environment.
@@ -36,6 +37,7 @@ class AgentPlayer:
     generation: int = 0
     workers: dict[LeaseId, ProcessPhase] = field(default_factory=dict)
     placed: dict[LeaseId, tuple[ClaimId, int, DeviceUuid]] = field(default_factory=dict)
+    further: dict[LeaseId, tuple[DeviceUuid, ...]] = field(default_factory=dict)
     schedulers: dict[ClaimId, ProcessPhase] = field(default_factory=dict)
     starts: dict[ClaimId, int] = field(default_factory=dict)
     states: dict[DeviceUuid, DeviceState] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class AgentPlayer:
             if lease_id not in self.workers:
                 self.workers[lease_id] = ProcessPhase.STARTING
                 self.placed[lease_id] = (claim.claim_id, claim.start, worker.device)
+                self.further[lease_id] = worker.further
 
     def all_run(self) -> None:
         """Everything that starts has come up."""
@@ -121,6 +124,7 @@ class AgentPlayer:
                 start=start,
                 lease_id=lease_id,
                 device=device,
+                further=self.further.get(lease_id, ()),
                 phase=phase,
                 problem=self.problems.get(lease_id, ""),
             )
