@@ -182,8 +182,9 @@ def _never(member: Member, largest: Gang) -> str:
     what = _described(member, member.view.minimum * each)
     hosts = f" on {plural(largest.hosts, 'host')}" if largest.hosts > 1 else ""
     why = f" {member.view.barred_why}" if member.view.barred_why else ""
+    has = "would fit" if member.view.worker.share else "joined"
     return (
-        f"Not possible as the pool is: {what} wanted, {largest.workers * each} joined{hosts}.{why}"
+        f"Not possible as the pool is: {what} wanted, {largest.workers * each} {has}{hosts}.{why}"
         " It starts when a host brings more."
     )
 
@@ -193,8 +194,10 @@ def _described(member: Member, count: int) -> str:
     model = f"{shape.model} " if shape.model else ""
     least = shape.device_memory_bytes
     memory = f" with {format_bytes(least)}" if least else ""
-    part = f"{shape.share / WHOLE_DEVICE:g} of " if shape.share else ""
-    return f"{part}{plural(count, f'{model}device')}{memory}"
+    if shape.share:
+        each = f"{shape.share / WHOLE_DEVICE:g} of a {model}device{memory}"
+        return f"{plural(count, 'part')} ({each})"
+    return plural(count, f"{model}device") + memory
 
 
 def _devices(thousandths: int) -> str:

@@ -153,6 +153,18 @@ async def test_shrinking_takes_one_of_two_workers_on_a_device(pool):
     assert sorted(phases) == [LeasePhase.ENDING, LeasePhase.RUNNING]
 
 
+async def test_who_waits_for_parts_is_told_so(pool):
+    """How many and how large; and how many would fit if there are too many."""
+    await pool.joined("a", 1)
+    await pool.claim()
+    assert _wait(pool, await pool.claim(2, devices=HALF)) == (
+        "Waiting for 2 of 2 parts (0.5 of a device)."
+    )
+    assert "3 parts (0.5 of a device) wanted, 2 would fit" in _wait(
+        pool, await pool.claim(3, devices=HALF)
+    )
+
+
 # What is charged
 
 
