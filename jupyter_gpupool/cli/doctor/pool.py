@@ -32,6 +32,10 @@ def judge_connection(view: PoolView) -> Iterator[Finding]:
         devices = plural(said.devices, "simulated device" if said.simulated else "device")
         what = f"The pool at {view.address.base} answers; it has {devices}, {said.free} free."
         yield well("pool-answers", what) if said.devices else _empty(view.address)
+        for told in said.problems:
+            yield warning(
+                "pool-problem", told, "Do what it says; it is told until that has been done."
+            )
 
 
 def _empty(address: PoolAddress) -> Finding:

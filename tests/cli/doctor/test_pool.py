@@ -72,6 +72,16 @@ def tls_url(authority: Path) -> Iterator[str]:
         thread.join()
 
 
+def test_what_the_pool_tells_of_itself_is_a_warning(status):
+    """To an admin that passes fail, say; to everybody what keeps their claims from their work."""
+    told = "3 of the manager's scheduling passes failed for a defect."
+    address = PoolAddress(url="http://127.0.0.1:9", token="t")
+    view = PoolView(address=address, status=status(devices=1, problems=(told,)))
+    found = {each.reference: each for each in judge_connection(view)}
+    assert set(found) == {"pool-answers", "pool-problem"}
+    assert (found["pool-problem"].severity, found["pool-problem"].what) == (Severity.WARNING, told)
+
+
 def test_no_pool_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One's own starts at the first use; asking starts none."""
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
