@@ -55,8 +55,15 @@ def first_in_turn(ledger: Ledger, waiting: Iterable[Member], most: int) -> list[
     for member in waiting:
         if is_blocked(ledger, member):
             by_leaf.setdefault(member.leaf, []).append(member)
-    turns = chain.from_iterable(_turns(ledger, blocked) for blocked in by_leaf.values())
+    # Whoever is among the first stands in a leaf whose best claim is: most leaves are left out.
+    best = sorted((_best(ledger, blocked), leaf) for leaf, blocked in by_leaf.items())
+    leaves = [leaf for claim, leaf in best if claim <= best[min(most, len(best)) - 1][0]]
+    turns = chain.from_iterable(_turns(ledger, by_leaf[leaf]) for leaf in leaves)
     return [turn.member for turn in nsmallest(most, turns)]
+
+
+def _best(ledger: Ledger, blocked: Iterable[Member]) -> _Claim:
+    return min((standing_of(ledger, m, m.needs), m.view.since_s) for m in blocked)
 
 
 def _turns(ledger: Ledger, blocked: Iterable[Member]) -> Iterator[Blocked]:

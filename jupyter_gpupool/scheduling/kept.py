@@ -54,6 +54,8 @@ class Kept:
     _too_big: dict[tuple[int, int], int] = field(default_factory=dict)
     _enough: dict[tuple[int, int], int] = field(default_factory=dict)
     _alike: dict[Hashable, _Passable] = field(default_factory=dict)
+    # The same for those of whom nothing counts but their standing, which are as good as all.
+    _plain: dict[Standing, _Passable] = field(default_factory=dict)
 
     def place(self, member: Member, count: int, *, is_too_big: bool) -> tuple[Spot, ...]:
         """Find spots for workers of a claim: its own, else open ones, else those it may pass by.
@@ -71,12 +73,12 @@ class Kept:
         return self._place_in_gaps(member, count)
 
     def _place_in_gaps(self, member: Member, count: int) -> tuple[Spot, ...]:
-        if not self._would_fit(member, count):
-            return ()
         passable = self._passable(member)
         # Who found no room beside the same reservations finds none later: a walk frees nothing.
         seen = (member.alike, passable.which)
         if not passable.which or count >= self._too_big.get(seen, count + 1):
+            return ()
+        if not self._would_fit(member, count):
             return ()
         spots = self._opened(
             member,
@@ -174,6 +176,7 @@ class Kept:
         self._leaves = {holder.leaf for holder in holders if holder is not None}
         self._is_booked = any(reservation.queue >= 0 for reservation in self.reservations)
         self._alike.clear()
+        self._plain.clear()
         self._too_big.clear()
         self._enough.clear()
 
@@ -232,6 +235,9 @@ class Kept:
         view, standing = member.view, standing_of(self.ledger, member, member.needs)
         if member.spots or member.leaf in self._leaves:
             return self._passed_by(member, standing)
+        found = self._plain.get(standing)
+        if found is not None and view.time_limit_s is None and view.expected_s is None:
+            return found
         # Only with a loan or a booking does it matter which queue it is.
         asks_for_queue = self._is_booked or (self.ledger.protects and view.expected_s is not None)
         leaf = member.leaf if asks_for_queue else -1
@@ -239,6 +245,8 @@ class Kept:
         found = self._alike.get(alike)
         if found is None:
             found = self._alike[alike] = self._passed_by(member, standing)
+        if not self._is_booked and view.time_limit_s is None and view.expected_s is None:
+            self._plain[standing] = found
         return found
 
     def _passed_by(self, member: Member, standing: Standing) -> _Passable:

@@ -7,6 +7,7 @@ the names of claims decide nothing.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -61,13 +62,33 @@ class Outlook:
     """
 
     def __init__(self, ledger: Ledger, endings: Endings | None = None) -> None:
-        self._ledger, self._endings = ledger, endings or Endings(ledger)
-        self._of_claims = self._endings.of_claims(ledger.now_s)
-        self._of_devices = self._endings.of_devices(self._of_claims)
+        self._ledger, self._known = ledger, endings
+        # What was kept of each bay before anybody looked ahead.
+        self._kept: list[tuple[int, int]] = []
         self._cpu: dict[int, int] = {}
         self._memory: dict[int, int] = {}
         self._accepted: dict[WorkerShape, tuple[Numbers, Numbers]] = {}
         self._held: _Bundles | None = None
+
+    @cached_property
+    def _endings(self) -> Endings:
+        """Who holds what: looked up once somebody looks ahead, for most often all fit now."""
+        return Endings(self._ledger) if self._known is None else self._known
+
+    @cached_property
+    def _of_claims(self) -> Seconds:
+        return self._endings.of_claims(self._ledger.now_s)
+
+    @cached_property
+    def _of_devices(self) -> Seconds:
+        ends = self._endings.of_devices(self._of_claims)
+        for number, devices in self._kept:
+            self._keep_devices(ends, number, devices)
+        return ends
+
+    def _keep_devices(self, ends: Seconds, bay: int, devices: int) -> None:
+        for position in bits(devices):
+            ends[self._endings.first[bay] + position] = np.inf
 
     def gap_for(self, member: Member, count: int) -> Gap | None:
         """The earliest gap for so many workers of a claim; None if even the empty pool has none."""
@@ -86,8 +107,10 @@ class Outlook:
             devices = 0
             for spot in gap.spots:
                 devices |= spot.devices if spot.bay == number else 0
-            for position in bits(devices):
-                self._of_devices[self._endings.first[number] + position] = np.inf
+            if "_of_devices" in self.__dict__:
+                self._keep_devices(self._of_devices, number, devices)
+            else:
+                self._kept.append((number, devices))
             now = inventory.bays[number].whole & devices
             if now:
                 kept.append(Keeping(WorkerShape(devices=now.bit_count()), Spot(number, now)))
