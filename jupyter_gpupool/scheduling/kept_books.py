@@ -12,6 +12,8 @@ where really more or less is left, are divided anew (`tree_shares.divide_again`)
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.rules import SurplusOrder
@@ -25,7 +27,9 @@ from .ledger import Ledger, Member, Turn
 from .looking import Looking
 from .overrunning import searches_beside
 from .pool_view import ClaimView, PoolView
+from .queues import QueueTree, link
 from .reserving import Reserving
+from .rounds import decide
 from .seeking import Seeking
 from .shape import HostShape
 from .steps import SEARCHES, Made, Steps, keep_promises, make_room_for_each
@@ -116,6 +120,56 @@ class KeptBooks:
         self.end(claim.id)
         self.arrive(claim)
 
+    def update(self, claim: ClaimView) -> bool:
+        """Let a claim be as its view says now, as long as it holds and is promised the same.
+
+        Returns:
+            False if it does not, or stands elsewhere: it has to end and arrive again, after all
+            whose devices it may hold now have ended.
+
+        Raises:
+            KeyError: There is no such claim.
+        """
+        member = self.ledger.members[claim.id]
+        if claim is member.view:
+            return True
+        before = self._as_it_stands(member)
+        if claim == before:
+            member.view = claim
+            return True
+        if _lasting(claim) != _lasting(before):
+            return False
+        self._looking.stop()
+        expected = self.ledger.expected
+        expected[claim.worker] += max(1, claim.minimum) - max(1, before.minimum)
+        member.view = claim
+        member.recount()
+        self._happened(member)
+        # Where its scheduler is, and for whom it still waits, is its own affair.
+        own = replace(before, scheduler_host=claim.scheduler_host, awaits=claim.awaits)
+        self._is_changed |= claim != own
+        return True
+
+    def _as_it_stands(self, member: Member) -> ClaimView:
+        held, promised = map(self.ledger.named, (member.spots, member.promised))
+        return replace(member.view, held=held, promised=promised)
+
+    def join(self, tree: QueueTree, usage: Mapping[str, float]) -> None:
+        """Let users have leaves that had none; those whom a tree leaves out keep an empty one.
+
+        Args:
+            tree: As the one that is kept, but for leaves of users.
+            usage: As for `charge`, of the queues of this tree.
+        """
+        ledger = self.ledger
+        new = [queue for name, queue in tree.queues.items() if name not in ledger.number]
+        if new:
+            ledger.grow(link(tree.kinds, [*ledger.tree.queues.values(), *new]))
+            self._holders = Holders(ledger)
+            self._is_changed = True
+        # Whoever claims nothing counts for nothing, and is not in the way of those who do.
+        self.charge({name: used for name, used in usage.items() if name in tree.queues})
+
     def see(self, host: HostShape) -> bool:
         """Let a host be as it is now, with what is held there.
 
@@ -158,7 +212,7 @@ class KeptBooks:
     def charge(self, usage: Mapping[str, float]) -> None:
         """Let the decayed usage of queues be what it is now; all is divided anew."""
         self._looking.stop()
-        self.usage, self._shares, self._is_changed = usage, None, True
+        self.usage, self._shares = usage, None
 
     # The pass
 
@@ -178,6 +232,25 @@ class KeptBooks:
         self._end_pass(made)
         is_unfinished = not self._looking.is_done or not self._seeking.is_done
         return replace(made.decisions(ledger), unfinished=is_unfinished or self._holders.unfinished)
+
+    def decide_all(self, *, explain: bool) -> Decisions:
+        """Take a pass that looks at everybody, at those with bookings too, whatever has happened.
+
+        Args:
+            explain: Also say why everybody else waits.
+        """
+        self._looking.stop()
+        self._divide()
+        made, steps = Made(), reduce(or_, (search.step for search in self._steps), Steps.GRANT)
+        decided = decide(self.ledger, steps, explain=explain, made=made)
+        self._enter(made.touched)
+        self._freed = 0
+        self._untried.clear()
+        self._seeking.finish()
+        self._end_pass(made)
+        # What this pass looked for in vain, only it knows.
+        self._is_changed = True
+        return decided
 
     def _divide(self) -> None:
         """Enter the shares as they are now."""
@@ -248,8 +321,10 @@ class KeptBooks:
         self._freed, self._is_changed = 0, False
         self._untried.clear()
         reserving.kept.reopen()
-        due = [r.holder for r in reserving.kept.reservations if r.holder is not None]
-        seekers = [*self._seeking.choose(holders, waiters, self._searches), *due]
+        reserved = (each.holder for each in reserving.kept.reservations)
+        due = {m.view.id: m for m in reserved if m is not None and reserving.kept.is_due(m)}
+        chosen = self._seeking.choose(holders, waiters, self._searches)
+        seekers = (due | {member.view.id: member for member in chosen}).values()
         before = len(made.touched)
         for search in searches_beside(reserving.kept, self._steps):
             if not holders.unfinished:
@@ -315,6 +390,12 @@ def _bays(spots: Iterable[Spot]) -> int:
     for spot in spots:
         bays |= 1 << spot.bay
     return bays
+
+
+def _lasting(claim: ClaimView) -> tuple[object, ...]:
+    """What of a claim decides where it stands in the books, and what it has there."""
+    terms = (claim.queue, claim.owner, claim.worker, claim.firm)
+    return (*terms, claim.held, claim.promised)
 
 
 def _starts_or_stops(member: Member) -> bool:

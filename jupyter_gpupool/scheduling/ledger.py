@@ -15,12 +15,11 @@ from .inventory import Inventory, Spot
 from .members import Member, Turn, amount_of
 from .numbering import numbered
 from .pool_view import ClaimView, PoolView
+from .queues import QueueTree
 from .shape import HeldWorker, WorkerShape
 
 if TYPE_CHECKING:
     from jupyter_gpupool.pool.ids import ClaimId
-
-    from .queues import QueueTree
 
 __all__ = ["Ledger", "Member", "Turn", "amount_of"]
 
@@ -59,7 +58,7 @@ class Ledger:
         self.bookings = view.bookings
         self.tree: QueueTree = view.tree
         self.kinds: Kinds = view.tree.kinds
-        found = numbered(view.tree)
+        found = self._numbering = numbered(view.tree)
         self.names, self.number, self.queues = found.names, found.number, found.queues
         self.parent, self.children, self.team = found.parent, found.children, found.team
         self._paths, self._limited = found.paths, found.limited
@@ -91,6 +90,23 @@ class Ledger:
         for member in self.members.values():
             if member.view.promised:
                 self._promise(member)
+
+    def grow(self, tree: QueueTree) -> None:
+        """Enter the queues that a tree has beyond those that are here; all others are the same."""
+        nothing = (0,) * len(self.kinds)
+        for name in [name for name in tree.top_down if name not in self.number]:
+            queue = tree.queues[name]
+            self._numbering.add(queue)
+            self.guarantee.append(queue.guarantee)
+            self.limit.append(queue.limit)
+            self.is_user.append(queue.user is not None)
+            self.held.append([0] * len(self.kinds))
+            self.firm.append([0] * len(self.kinds))
+            self.ranks.append((-queue.priority, queue.created, queue.name))
+            for by_queue in (self.share, self.allowed, self.full):
+                by_queue.append(nothing)
+            self._allow(len(self.share) - 1, nothing)
+        self.tree = tree
 
     def add(self, claim: ClaimView) -> Member:
         """Enter a claim with what it holds."""

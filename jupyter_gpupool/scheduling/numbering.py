@@ -3,7 +3,6 @@
 Made by `ledger` for its books. Whatever is kept by queue there is a list in the order of these.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .amounts import NO_LIMIT
@@ -20,7 +19,7 @@ class Numbering:
         team: The nearest queue of each path that is no user's own leaf.
     """
 
-    names: tuple[str, ...]
+    names: list[str]
     number: dict[str, int]
     queues: list[Queue]
     parent: list[int]
@@ -29,26 +28,25 @@ class Numbering:
     limited: list[tuple[int, ...]]
     team: list[int]
 
+    def add(self, queue: Queue) -> int:
+        """Number one more queue, after its parent; gives its number."""
+        at, above = len(self.names), -1 if queue.parent is None else self.number[queue.parent]
+        path = (at, *self.paths[above]) if above >= 0 else (at,)
+        self.names.append(queue.name)
+        self.number[queue.name] = at
+        self.queues.append(queue)
+        self.parent.append(above)
+        self.children[above].append(at)
+        self.children[at] = []
+        self.paths.append(path)
+        self.limited.append(tuple(q for q in path if min(self.queues[q].limit) < NO_LIMIT))
+        self.team.append(at if queue.user is None else self.team[above])
+        return at
+
 
 def numbered(tree: QueueTree) -> Numbering:
     """Number the queues of a tree from the top down."""
-    names = tree.top_down
-    number = {name: at for at, name in enumerate(names)}
-    queues = [tree.queues[name] for name in names]
-    parent = [-1 if queue.parent is None else number[queue.parent] for queue in queues]
-    children: dict[int, list[int]] = {at: [] for at in range(-1, len(queues))}
-    for at, above in enumerate(parent):
-        children[above].append(at)
-    paths = list(_paths(parent))
-    has_limit = {at for at, queue in enumerate(queues) if min(queue.limit) < NO_LIMIT}
-    limited = [tuple(at for at in path if at in has_limit) for path in paths]
-    team = [next(at for at in path if queues[at].user is None) for path in paths]
-    return Numbering(names, number, queues, parent, children, paths, limited, team)
-
-
-def _paths(parent: list[int]) -> Iterator[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
-    for at, above in enumerate(parent):
-        path = (at, *found[above]) if above >= 0 else (at,)
-        found.append(path)
-        yield path
+    found = Numbering([], {}, [], [], {-1: []}, [], [], [])
+    for name in tree.top_down:
+        found.add(tree.queues[name])
+    return found

@@ -45,17 +45,24 @@ def books_of(view: PoolView) -> Ledger:
     return ledger
 
 
-def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) -> Decisions:
+def decide(
+    ledger: Ledger,
+    steps: Steps = Steps.ALL,
+    *,
+    explain: bool = True,
+    made: Made | None = None,
+) -> Decisions:
     """Take the steps of a pass on books whose shares are entered.
 
     Args:
         ledger: The books; they hold what was decided afterwards.
         steps: Which steps to take.
         explain: Also say why everybody else waits: for thousands it takes as long as the pass.
+        made: Told who was touched, for books that live on.
     """
     if ledger.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE:
         return _by_attained_service(ledger, explain=explain)
-    made = Made()
+    made = made or Made()
     ledger.inventory.expect(workload_of(ledger.expected.items()))
     keep_promises(ledger, ledger.members.values(), made)
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
@@ -70,6 +77,7 @@ def decide(ledger: Ledger, steps: Steps = Steps.ALL, *, explain: bool = True) ->
         granting = serve(ledger, sifted, kept, Sieve() if kept.reservations else sieve)
         made.grants += granting.grants
         made.hindered += granting.hindered
+        made.touched += granting.served
     is_unfinished = _make_room(ledger, waiting, kept, steps, made)
     kept.close()
     waits = _waits(ledger, _in_line(ledger, made.hindered), made.promises) if explain else ()

@@ -20,10 +20,15 @@ class Seeking:
     """Whose turn it is."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._leaves = len(ledger.names)
+        self._ledger = ledger
         self._next = 0
         self._left = self._leaves
         self._stirred: dict[int, None] = {}
+
+    @property
+    def _leaves(self) -> int:
+        # Users come, and with them their leaves.
+        return len(self._ledger.names)
 
     @property
     def is_done(self) -> bool:
@@ -37,6 +42,11 @@ class Seeking:
     def restart(self) -> None:
         """The books have changed: it is everybody's turn once more."""
         self._left = self._leaves
+
+    def finish(self) -> None:
+        """All have had their turn."""
+        self._left = 0
+        self._stirred.clear()
 
     def choose(self, holders: Holders, waiters: Waiters, searches: int) -> Sequence[Member]:
         """All who wait in the leaves whose turn it is; so many searches do for them."""

@@ -9,7 +9,7 @@ from jupyter_gpupool.scheduling.amounts import NO_LIMIT
 from jupyter_gpupool.scheduling.decisions import Decisions
 from jupyter_gpupool.scheduling.kept_books import KeptBooks
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
-from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link
+from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link, user_leaf, with_users
 from jupyter_gpupool.scheduling.rounds import plan
 from jupyter_gpupool.scheduling.shape import DeviceView, HeldWorker, HostShape, Obstacle
 
@@ -35,38 +35,72 @@ def a_host(name: str, devices: int, model: str) -> HostShape:
 
 @dataclass
 class World:
-    """The view that a manager would make, and the kept books; `settle` compares the two."""
+    """The view that a manager would make, and the kept books; `both` asks the two.
+
+    Attributes:
+        usage: Decayed device-seconds by queue, of users that claim nothing too.
+        effort: How much a pass over the kept books looks at, at once.
+        has_users: Each user of a team has a leaf while they claim anything.
+    """
 
     tree: QueueTree
     hosts: dict[HostId, HostShape]
     rules: Rules
+    usage: dict[str, float] = field(default_factory=dict)
+    has_users: bool = False
+    effort: int | None = None
     now_s: float = 0.0
     claims: dict[ClaimId, ClaimView] = field(default_factory=dict)
     books: KeptBooks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.books = KeptBooks(self.view())
+        self.books = KeptBooks(self.view(), effort=self.effort)
+
+    def users(self) -> QueueTree:
+        """The tree with a leaf for each user that claims."""
+        claims = [c for c in self.claims.values() if c.queue not in self.tree.queues]
+        return with_users(self.tree, [(c.queue.rpartition("/")[0], c.owner) for c in claims])
 
     def view(self) -> PoolView:
+        tree = self.users()
         return PoolView(
             now_s=self.now_s,
-            tree=self.tree,
+            tree=tree,
+            usage={name: used for name, used in self.usage.items() if name in tree.queues},
             hosts=tuple(self.hosts.values()),
             claims=tuple(self.claims.values()),
             rules=self.rules,
         )
 
-    def arrive(self, **terms: object) -> None:
+    def arrive(self, *, user: str = "", **terms: object) -> None:
+        """A claim of a team, or of one of its users where each of them has a leaf."""
         name = f"c{len(self.claims):02}-{self.now_s:g}"
-        claim = ClaimView(id=ClaimId(name), owner=UserName("ann"), since_s=self.now_s, **terms)
+        owner = UserName(user or "ann")
+        claim = ClaimView(id=ClaimId(name), owner=owner, since_s=self.now_s, **terms)
+        if self.has_users:
+            claim = replace(claim, queue=user_leaf(claim.queue, owner))
+        before = self.users()
         self.claims[claim.id] = claim
+        self._join(before)
         self.books.arrive(claim)
 
     def end(self, which: int) -> None:
         if self.claims:
-            gone = sorted(self.claims)[which % len(self.claims)]
+            gone, before = sorted(self.claims)[which % len(self.claims)], self.users()
             self.books.end(gone)
             del self.claims[gone]
+            self._join(before)
+
+    def _join(self, before: QueueTree) -> None:
+        if self.users() != before:
+            self.books.join(self.users(), self.usage)
+
+    def amend(self, which: int, **terms: object) -> None:
+        """Something else about a claim is other than before."""
+        if self.claims:
+            name = sorted(self.claims)[which % len(self.claims)]
+            self._change(name, **terms)
+            assert self.books.update(self.claims[name])
 
     def advance(self) -> None:
         self.now_s += 100.0
@@ -77,6 +111,15 @@ class World:
         full, kept = plan(self.view()), self.books.decide()
         self._carry_out(kept)
         return replace(full, waits=()), kept
+
+    def in_goes(self) -> tuple[Decisions, Decisions, int]:
+        """The same where a look of the kept books takes several passes, and how many it took."""
+        full, goes = plan(self.view()), 1
+        kept = self.books.decide()
+        while kept.unfinished and kept.changes_nothing:
+            kept, goes = self.books.decide(), goes + 1
+        self._carry_out(kept)
+        return replace(full, waits=()), kept, goes
 
     def _carry_out(self, decisions: Decisions) -> None:
         for take in decisions.takes:
