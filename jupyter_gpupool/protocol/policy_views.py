@@ -189,11 +189,13 @@ class CheckView(View):
 
     Attributes:
         revision: The one in force, against which it was looked at.
+        next_revision: What it would be if it were applied.
         problems: Why it would be refused; none if it would not.
         warnings: What it would mean for claims that are there.
     """
 
-    revision: int
+    revision: int = 0
+    next_revision: int = 1
     problems: tuple[PolicyProblem, ...] = ()
     warnings: tuple[str, ...] = ()
     diff: DiffView = Field(default_factory=DiffView)

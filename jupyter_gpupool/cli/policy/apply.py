@@ -44,7 +44,7 @@ def apply(*, file: str, comment: str, yes: bool, as_json: bool) -> int:
     if seen.problems:
         show_json(seen) if as_json else complain(file, seen)
         return REFUSED
-    if not yes and not agrees(seen, f"Apply this as revision {seen.revision + 1}?"):
+    if not yes and not agrees(seen, f"Apply this as revision {seen.next_revision}?"):
         return DECLINED
     told = () if yes else seen.warnings
     say(_applied(source, comment, seen.revision), told, as_json=as_json)

@@ -30,7 +30,7 @@ def rollback(*, revision: int, comment: str, yes: bool, as_json: bool) -> int:
     if seen.problems:
         complain(f"revision {revision}", seen)
         return REFUSED
-    question = f"Go back to revision {revision}, as revision {seen.revision + 1}?"
+    question = f"Go back to revision {revision}, as revision {seen.next_revision}?"
     if not yes and not agrees(seen, question):
         return DECLINED
     told = () if yes else seen.warnings

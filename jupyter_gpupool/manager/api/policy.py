@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from jupyter_gpupool.manager.policy_file import at_next_start
+from jupyter_gpupool.manager.service.manager_problems import refused_policy
 from jupyter_gpupool.manager.service.policy_changes import (
     DEFAULT_SOURCE,
     ChangePolicy,
@@ -53,7 +54,8 @@ async def read_policy(caller: UserCaller, service: TheService) -> Response:
     view = PolicyView(revision=books.policy.revision, queues=queues)
     if caller.is_admin:
         applied = await _revision(service, view.revision)
-        warnings = await _warnings_of_file(service, applied.source)
+        refused = (f"{each.text} {each.detail}" for each in refused_policy(books.policy))
+        warnings = (*refused, *await _warnings_of_file(service, applied.source))
         view = view.model_copy(update={"applied": applied, "warnings": warnings})
     return answers.one(view)
 
@@ -103,11 +105,14 @@ async def check(
     service: TheService,
 ) -> Response:
     """What would come of applying a document, by line and key; nothing is changed."""
-    now = await _revision(service, service.books.policy.revision)
+    now, following = service.books.policy.revision, service.books.policy.next_revision
     checked = check_policy(service.books, body.source, service.clock.now().timestamp())
-    names = (f"revision {now.revision}", "new")
-    differs = await asyncio.to_thread(diff, now.source, body.source, names=names)
-    return answers.one(check_view(now.revision, body.source, checked, differs))
+    before, names = (await _revision(service, now)).source, (f"revision {now}", "new")
+    differs = await asyncio.to_thread(diff, before, body.source, names=names)
+    view = check_view(body.source, checked).model_copy(
+        update={"revision": now, "next_revision": following, "diff": differs}
+    )
+    return answers.one(view)
 
 
 @router.post(

@@ -6,7 +6,6 @@ from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.protocol.policy_lines import line_of_refusal
 from jupyter_gpupool.protocol.policy_views import (
     CheckView,
-    DiffView,
     PolicyProblem,
     RevisionView,
 )
@@ -25,13 +24,11 @@ def revision_view(made: PolicyRevision, in_force: int, *, with_source: bool = Tr
     )
 
 
-def check_view(revision: int, source: str, checked: Checked, diff: DiffView) -> CheckView:
+def check_view(source: str, checked: Checked) -> CheckView:
     """What was found in a document."""
     return CheckView(
-        revision=revision,
         problems=tuple(_problem(source, refusal) for refusal in checked.refusals),
         warnings=checked.effects,
-        diff=diff,
     )
 
 

@@ -25,10 +25,11 @@ class ManagerProblem:
 
 def problems_of(policy: PolicyInForce, failures: PassFailures) -> tuple[ManagerProblem, ...]:
     """All there are now, what is to be mended first."""
-    return (*_refused_policy(policy), *_failed_passes(failures))
+    return (*refused_policy(policy), *_failed_passes(failures))
 
 
-def _refused_policy(policy: PolicyInForce) -> Iterator[ManagerProblem]:
+def refused_policy(policy: PolicyInForce) -> Iterator[ManagerProblem]:
+    """That another policy should be in force, if one should."""
     if policy.refused is None:
         return
     holds = f"revision {policy.revision}" if policy.revision else "the default"

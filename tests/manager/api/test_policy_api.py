@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gpupool.manager.service.in_force import Refused
 from jupyter_gpupool.manager.service.policy_changes import DEFAULT_SOURCE
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.policy import Policy
@@ -300,6 +301,22 @@ async def test_pool_without_a_policy_has_revision_zero(site):
     assert (now["revision"], now["applied"]["by"], now["applied"]["at"]) == (0, None, None)
     assert [queue["name"] for queue in now["queues"]] == ["default"]
     assert compared == {"changes": [], "text": ""}
+
+
+async def test_newest_revision_that_is_refused_now_is_told(site, admin):
+    """As after an upgrade: what holds in its place, and which number comes next."""
+    await apply(admin)
+    books = site.parts.service.books
+    refused = Refused(revision=5, source="[queues.x]\nold = 1\n", why="No key old.")
+    books.policy = replace(books.policy, refused=refused)
+    now = (await admin.get(_URL)).json()
+    checked = (await admin.post(f"{_URL}/check", json={"source": OPEN})).json()
+    [told] = now["warnings"]
+    assert told.startswith("Revision 5 of the policy is refused by this version of the manager")
+    assert (now["revision"], now["applied"]["source"]) == (1, TEAMS)
+    assert (checked["revision"], checked["next_revision"]) == (1, 6)
+    assert (await apply(admin))["revision"] == 6
+    assert (await admin.get(_URL)).json()["warnings"] == []
 
 
 async def test_policy_file_that_will_win_is_told(site, admin, tmp_path):
