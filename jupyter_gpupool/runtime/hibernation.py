@@ -41,7 +41,7 @@ _BACK_BYTES = 32 * 1024 * 1024
 """A message on the way back: small, for what a task waits for comes in between."""
 _TRIES_WITHOUT_PROGRESS = 50
 _TRY_AGAIN_S = 0.1
-_TELL_EVERY_S = 0.25
+_TELL_WITHIN_S = 0.25
 
 logger = logging.getLogger("distributed.scheduler")
 
@@ -78,7 +78,7 @@ class Hibernation(SchedulerPlugin):
         self._gone = 0
         self._problem = ""
         self._dismissed = ""
-        self._told_s = 0.0
+        self._to_tell: asyncio.TimerHandle | None = None
         scheduler.before_removal = self._note_loss
         scheduler.status_changed = self._news.set
 
@@ -199,7 +199,8 @@ class Hibernation(SchedulerPlugin):
             actors = {task.key: (UnkeptReason.ACTOR.value, "") for task in missing if task.actor}
             outcome = Outcome(refused=actors)
             if not actors:
-                outcome = await self._move(_to_holder(missing, holder), MESSAGE_BYTES)
+                moves = batches(_to_holder(missing, holder), MESSAGE_BYTES)
+                outcome = await self._mover.carry_out(moves, done=lambda _: self._tell_soon())
             if outcome.refused:
                 self._refused = outcome.refused
                 raise _Failed("Some results cannot be kept: nothing was changed.")
@@ -224,20 +225,19 @@ class Hibernation(SchedulerPlugin):
     async def _empty_holder(self) -> None:
         tries, self._refused = 0, {}
         while (holder := self._scheduler.holder) is not None:
-            self._release_held(holder)
+            self._release(task.key for task in holder.has_what)
             left = [task for task in holder.has_what if task.key not in self._refused]
             targets = [(state.address, state.nbytes) for state in self._targets()]
             if not left or not targets:
                 return
-            sizes = {task.key: _size(task) for task in left}
-            outcome = await self._move(spread(sizes, holder.address, targets), _BACK_BYTES)
+            moves = spread({task.key: _size(task) for task in left}, holder.address, targets)
+            outcome = await self._mover.carry_out(
+                batches(moves, _BACK_BYTES), done=lambda batch: self._release(batch.keys)
+            )
             self._refused |= outcome.refused
             tries = await self._count_try(tries, outcome.kept + len(outcome.refused))
 
     # --- results
-
-    async def _move(self, moves: Iterable[Move], most_bytes: int) -> Outcome:
-        return await self._mover.carry_out(batches(moves, most_bytes), done=self._tell_now_and_then)
 
     async def _count_try(self, tries: int, progress: int) -> int:
         """Give up what does not get on, such as a worker that has lost what it should have."""
@@ -256,13 +256,17 @@ class Hibernation(SchedulerPlugin):
         found = {task: None for state in states for task in state.has_what if task not in held}
         return list(found)
 
-    def _release_held(self, holder: Any) -> None:
-        """Let the holder drop what a worker has now."""
-        elsewhere = [task.key for task in holder.has_what if len(task.who_has) > 1]
+    def _release(self, keys: Iterable[Any]) -> None:
+        """Let the holder drop those of these results that a worker has now."""
+        if (holder := self._scheduler.holder) is None:
+            return
+        tasks = [task for key in keys if (task := self._scheduler.tasks.get(key)) is not None]
+        elsewhere = [t.key for t in tasks if t in holder.has_what and len(t.who_has) > 1]
         if elsewhere:
             self._scheduler.request_remove_replicas(
                 holder.address, elsewhere, stimulus_id=_stimulus()
             )
+        self._tell_soon()
 
     def _targets(self) -> list[Any]:
         return [s for s in self._scheduler.real_workers if s.status is Status.running]
@@ -288,12 +292,16 @@ class Hibernation(SchedulerPlugin):
         self._tell()
 
     def _tell(self) -> None:
-        self._told_s = time.monotonic()
+        if self._to_tell is not None:
+            self._to_tell.cancel()
+            self._to_tell = None
         self._changed(self.keeping)
 
-    def _tell_now_and_then(self) -> None:
-        if time.monotonic() - self._told_s >= _TELL_EVERY_S:
-            self._tell()
+    def _tell_soon(self) -> None:
+        """How far it is; not with each message."""
+        if self._to_tell is None:
+            loop = asyncio.get_running_loop()
+            self._to_tell = loop.call_later(_TELL_WITHIN_S, self._tell)
 
 
 _STEPS = {

@@ -54,7 +54,7 @@ class Holder(LeaseWorker):
         self._store = store
         super().__init__(data=store, deserialize=False, **options)
         for operation in _USERS_CODE:
-            del self.handlers[operation]
+            self.handlers[operation] = _refuse
 
     def _send_worker_status_change(self, stimulus_id: str) -> None:
         status = Status.paused if self._status is Status.running else self._status
@@ -81,6 +81,10 @@ class Holder(LeaseWorker):
         closed = await super().close(reason=reason)
         self._store.close()
         return closed
+
+
+def _refuse(**_: Any) -> None:
+    raise PermissionError("This only holds the claim's results and runs no code. Name a worker.")
 
 
 def run(launch: Launch) -> int:

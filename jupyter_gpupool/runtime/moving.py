@@ -94,7 +94,7 @@ class Mover:
     def __init__(self, scheduler: Any) -> None:
         self._scheduler = scheduler
 
-    async def carry_out(self, wanted: Iterable[Batch], *, done: Callable[[], None]) -> Outcome:
+    async def carry_out(self, wanted: Iterable[Batch], *, done: Callable[[Batch], None]) -> Outcome:
         """Have everything fetched that can be; a worker that is gone holds up nothing.
 
         Args:
@@ -108,8 +108,9 @@ class Mover:
 
         async def work_off(lane: deque[Batch]) -> None:
             while lane:
-                await self._fetch(lane.popleft(), outcome)
-                done()
+                batch = lane.popleft()
+                await self._fetch(batch, outcome)
+                done(batch)
 
         async with asyncio.TaskGroup() as group:
             for lane in lanes.values():
@@ -118,6 +119,10 @@ class Mover:
         return outcome
 
     async def _fetch(self, batch: Batch, outcome: Outcome) -> None:
+        workers = self._scheduler.workers
+        if batch.source not in workers or batch.target not in workers:
+            # Calling one that is gone takes half a minute to fail.
+            return
         try:
             call = getattr(self._scheduler.rpc(batch.target), OPERATION)
             answer = await call(source=batch.source, keys=list(batch.keys))

@@ -45,7 +45,7 @@ def next_step(now: Standing) -> Step | None:
     """The step to take, or None to wait for news."""
     if now.wish is Wish.HIBERNATED:
         return _towards_sleep(now)
-    if now.held:
+    if now.held or now.phase in (KeepPhase.HIBERNATED, KeepPhase.RESUMING):
         return Step.RESUME if now.has_workers and not now.failed else None
     return Step.SURVEY if now.wish is Wish.SURVEYED and not now.surveyed else None
 
