@@ -16,7 +16,7 @@ from .ledger import Member
 
 def sift_beside(kept: Kept, sifted: Sifted) -> Sifted:
     """Part those with room beside what is kept from all others, and say what these met."""
-    might = {m.view.id for m in sifted.fitting if kept.might_place(m, m.needs)}
+    might = _who_might_now(kept, sifted.fitting)
     left = who_might(kept, sifted.fitting, might)
     ids = {member.view.id for member in left}
     met = (
@@ -25,6 +25,16 @@ def sift_beside(kept: Kept, sifted: Sifted) -> Sifted:
         if member.view.id not in ids
     )
     return Sifted(left, [*sifted.hindered, *met])
+
+
+def _who_might_now(kept: Kept, fitting: Iterable[Member]) -> set[ClaimId]:
+    # Those alike have room on what is open to everybody together or not at all.
+    is_open: dict[tuple[int, int], bool] = {}
+    for member in fitting:
+        alike = member.alike, member.needs
+        if alike not in is_open:
+            is_open[alike] = kept.is_open_to(member, member.needs)
+    return {m.view.id for m in fitting if is_open[m.alike, m.needs] or kept.might_place(m, m.needs)}
 
 
 def who_might(kept: Kept, fitting: Iterable[Member], might: Container[ClaimId]) -> list[Member]:

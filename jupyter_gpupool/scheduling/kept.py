@@ -131,16 +131,16 @@ class Kept:
         shape, inventory = member.view.worker, self.ledger.inventory
         if not shape.share or shape.cpu or shape.memory_bytes or member.needs > 1:
             return False
-        free, accepted = self._kept_bays(), inventory.accepting(shape)
-        return any(bays & accepted for bays in (free, *inventory.by_free[1:]))
-
-    def _kept_bays(self) -> int:
-        """Bits of the bays with a whole device that is kept for somebody."""
-        bays = 0
-        for reservation in self.reservations:
-            for _, spot in reservation.hidden:
-                bays |= (not spot.share and spot.devices > 0) << spot.bay
-        return bays
+        accepted = inventory.accepting(shape)
+        if any(bays & accepted for bays in inventory.by_free[1:]):
+            return True
+        # One after the other, for most often the first one would do.
+        return any(
+            accepted >> spot.bay & 1
+            for reservation in self.reservations
+            for _, spot in reservation.hidden
+            if spot.devices and not spot.share
+        )
 
     def _fits(self, member: Member, count: int) -> bool:
         shown = [r for r in self.reservations if r.is_hidden]
@@ -187,6 +187,10 @@ class Kept:
     def reopen(self) -> None:
         """Keep again what was shown by `close`."""
         self._hide([r for r in self.reservations if not r.is_hidden])
+
+    def is_open_to(self, member: Member, count: int) -> bool:
+        """Whether so many workers of a claim find room on what is kept for nobody."""
+        return self._fits_beside(member, count, _NOBODYS)
 
     def might_place(self, member: Member, count: int) -> bool:
         """Whether `place` would find spots now; changes nothing."""

@@ -57,9 +57,10 @@ class MostGiven:
             found = self._of[queue] = {}
             bays = self._ledger.inventory.bays
             for member in self._held.get(queue, {}).values():
+                each = member.view.worker.devices or 1
                 for spot in member.spots:
                     kind = bays[spot.bay].kind
-                    found[kind] = found.get(kind, 0) + spot.devices.bit_count()
+                    found[kind] = found.get(kind, 0) + each
             for child in self._ledger.children[queue]:
                 for kind, count in self._held_by(child).items():
                     found[kind] = found.get(kind, 0) + count

@@ -22,8 +22,9 @@ from .victims import Holders, asked_in_turn
 def might_reclaim(holders: Holders, claimant: Member) -> bool:
     """Whether a claim may ask others at all: it is entitled to more, and somebody owes."""
     ledger, count, leaf = holders.ledger, claimant.needs, claimant.leaf
+    held, share = holders.held[leaf], ledger.share[leaf]
     # Most are stopped here, where each costs next to nothing.
-    if not is_within(more(holders.held[leaf], claimant.each, count), ledger.share[leaf]):
+    if held[0] + claimant.each[0] * count > share[0]:
         return False
     asking = Asking(holders, claimant, count)
     return asking.is_entitled() and asking.somebody_owes()

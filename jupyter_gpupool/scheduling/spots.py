@@ -56,14 +56,14 @@ def spots_for(inventory: Inventory, wish: Wish, most: int) -> tuple[Spot, ...]:
 def _gathered(inventory: Inventory, wish: Wish, most: int, find: _Finder) -> tuple[Spot, ...]:
     """Find spots again and again, each time as if those found before were held."""
     found, taken = list[Spot](), 0
-    while left := most - len(found):
+    while True:
+        new = find(inventory, wish, most - len(found))
+        found += new
+        if not new or len(found) >= most:
+            break
         for spot in found[taken:]:
             inventory.take(wish.shape, spot, wish.sharer)
         taken = len(found)
-        new = find(inventory, wish, left)
-        if not new:
-            break
-        found += new
         wish = wish.with_workers_in(inventory, new[0].bay)
     for spot in reversed(found[:taken]):
         inventory.give(wish.shape, spot)
