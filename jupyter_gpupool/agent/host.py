@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.protocol.activity import Activity
 from jupyter_gpupool.protocol.link import Desired, HostReport, LogAnswer, LogQuery
 
 from . import procfs
@@ -46,6 +47,7 @@ from .stopping import LOOK, send, wait_for_end
 from .supervision import supervised
 from .sweeping import Sweeper
 from .table import Table
+from .use_watch import Sampled, UseWatch
 from .users import UserRules, Users
 from .wanted import NOTHING, Wanted, is_news, wanted_of
 
@@ -103,6 +105,8 @@ class HostAgent:
         self._record_problem = ""
         self._record_problem_until_s = 0.0
         self._zygote_problem = ""
+        self._uses = UseWatch(self.news.set)
+        self._life = procfs.boot_id()
         self._parts = self._make_parts(host_id, folder, devices, files)
         self._hands = CarryOut(self._parts, lambda: self._wanted)
         self._housekeeping = Housekeeping(
@@ -116,7 +120,7 @@ class HostAgent:
         processes = ProcessWatch(self._take_end)
         records = Records(folder.running, boot=procfs.boot_id())
         keeper = RecordKeeper(records, table)
-        self._children = Children(host_id, table, locks, keeper.keep)
+        self._children = Children(host_id, table, locks, keeper.keep, self._take_lively)
         return Parts(
             host_id=host_id,
             folder=folder,
@@ -177,6 +181,7 @@ class HostAgent:
                 ("the watch of devices", self._watch_devices),
                 ("the regular look", self._housekeeping.tick_for_ever),
                 ("tidying up", self._housekeeping.tidy_for_ever),
+                ("the watch of what claims do", self._watch_use),
                 ("keeping a zygote warm", self._keep_warm),
                 ("the look into environments", self._look_into_environments),
             ):
@@ -184,6 +189,15 @@ class HostAgent:
 
     async def _watch_devices(self) -> None:
         await self._parts.devices.run(self._foreign_on, self._hands.forget, self.news.set)
+
+    async def _watch_use(self) -> None:
+        """Look at each new sample of the devices."""
+        parts = self._parts
+        while True:
+            await asyncio.sleep(self._settings.pace.busy_s)
+            devices = parts.devices
+            sampled = Sampled(known=devices.known, samples=devices.samples, owners=devices.owners)
+            self._uses.sampled(parts.table.values(), sampled, time.monotonic())
 
     async def close(self) -> None:
         """Let go of everything; what runs lives on."""
@@ -206,6 +220,7 @@ class HostAgent:
     def begin_connection(self) -> None:
         """A new connection counts its generations anew."""
         self._generation = 0
+        self._uses.joins()
 
     def desire(self, desired: Desired) -> None:
         """The manager's word on what should run here."""
@@ -214,10 +229,18 @@ class HostAgent:
         self._wanted, self._generation = wanted_of(desired), desired.generation
         self._turn()
 
+    def look_now(self) -> None:
+        """The manager wants to know how things are."""
+        self._uses.asked()
+        self._parts.devices.look_soon()
+        self.news.set()
+
     def report(self) -> HostReport:
         """Everything that is, right now."""
         moment = Moment(
             generation=self._generation,
+            life=self._life,
+            uses=self._uses.cut(self._parts.table.claims(), time.monotonic()),
             at=datetime.now(UTC),
             agent_pid=os.getpid(),
             problem=self._problem(),
@@ -269,6 +292,9 @@ class HostAgent:
 
     def _claims(self) -> frozenset[ClaimId]:
         return self._parts.table.claims() | (self._wanted or NOTHING).claims
+
+    def _take_lively(self, claim_id: ClaimId, activity: Activity) -> None:
+        self._uses.heard(claim_id, activity, time.monotonic())
 
     def _take_end(self, ended: Ended) -> None:
         self._hands.ended(ended)

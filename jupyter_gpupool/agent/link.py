@@ -24,6 +24,7 @@ from jupyter_gpupool.protocol.link import (
     HostReport,
     Joined,
     LogQuery,
+    LookNow,
     Refused,
     ToAgent,
 )
@@ -167,10 +168,12 @@ class Link:
             else:
                 self._take(message)
 
-    def _take(self, message: Desired | Joined | Refused) -> None:
+    def _take(self, message: Desired | Joined | Refused | LookNow) -> None:
         match message:
             case Desired():
                 self._host.desire(message)
+            case LookNow():
+                self._host.look_now()
             case Joined():
                 self._take_joined(message)
             case Refused(reason=reason, hint=hint) if not self.has_joined:

@@ -9,7 +9,7 @@ from datetime import datetime
 from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.protocol.launch import Role
-from jupyter_gpupool.protocol.link import DeviceReport, EnvironmentReport, HostReport
+from jupyter_gpupool.protocol.link import ClaimUse, DeviceReport, EnvironmentReport, HostReport
 
 from .device_watch import DeviceWatch
 from .host_facts import HostFacts
@@ -23,6 +23,8 @@ class Moment:
     """What changes from report to report besides processes and devices."""
 
     generation: int
+    life: str
+    uses: tuple[ClaimUse, ...]
     at: datetime
     agent_pid: int
     problem: str
@@ -55,6 +57,8 @@ def host_report(
         workers=tuple(worker_report(r) for r in rows if r.key.role is Role.WORKER),
         problem=moment.problem,
         can_start=moment.can_start,
+        life=moment.life,
+        uses=moment.uses,
     )
 
 

@@ -106,8 +106,9 @@ class ManagerApp(Application):
     ).tag(config=True)
     longest_keep_alive = Unicode(
         "2h",
-        help="For how long at a time a user may have a claim not taken as idle, such as 2h. Shorter"
-        " frees forgotten devices sooner, longer suits long pauses for thought. Default: 2h.",
+        help="For how long at a time a user may have a claim not taken as idle where no rule of the"
+        " policy is for it, such as 2h. Shorter frees forgotten devices sooner, longer suits long"
+        " pauses for thought. Default: 2h.",
     ).tag(config=True)
     retention = Unicode(
         "30d",

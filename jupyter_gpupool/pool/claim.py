@@ -14,6 +14,7 @@ from . import claim_events as happened
 from .claim_events import ClaimEvent, EndKind
 from .errors import Conflict
 from .event import EventKind
+from .evidence import Evidence
 from .ids import ClaimId, HostId, UserName
 from .kernel import Kernel
 from .process_problem import ProcessProblem
@@ -57,11 +58,16 @@ class StoryLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warning_:  # noqa: N801 - Warning is Python's own
-    """What will be taken from the claim, by which rule, and when."""
+    """What will be taken from the claim, by which rule, and when.
+
+    Attributes:
+        evidence: What a rule on idle claims rests on; None if others need what it holds.
+    """
 
     rule: str
     deadline: datetime
     reason: str
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +292,12 @@ def any_rescaled(claim: Claim, event: happened.Rescaled, now: datetime) -> Step:
 
 def running_warned(claim: Claim, event: happened.Warned, now: datetime) -> Step:
     """It is told what will be taken from it, and when."""
-    warning = Warning_(rule=event.rule, deadline=now + event.after, reason=event.reason)
+    warning = Warning_(
+        rule=event.rule,
+        deadline=now + event.after,
+        reason=event.reason,
+        evidence=event.evidence,
+    )
     return _changed(replace(_to(claim, claim.phase, event, now), warning=warning), event)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from .evidence import Evidence
 from .ids import HostId
 from .process_problem import ProcessProblem
 from .request import WorkerBounds
@@ -78,10 +79,15 @@ class Rescaled(ClaimEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(ClaimEvent):
-    """Something will be taken from it at a time, by a rule; the reason says which."""
+    """Something will be taken from it at a time, by a rule; the reason says which.
+
+    Attributes:
+        evidence: What a rule on idle claims rests on, else None.
+    """
 
     rule: str
     after: timedelta
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from .evidence import Evidence
 from .ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 
 
@@ -44,6 +45,7 @@ class Event:
     Attributes:
         seq: Position in the pool's history; grows by at least one, never reused.
         owner: Whose claim it is about; None is for everybody.
+        evidence: What it rests on, if a rule on idle claims warned of something or took it.
     """
 
     seq: int
@@ -55,3 +57,4 @@ class Event:
     lease_id: LeaseId | None = None
     host_id: HostId | None = None
     device: DeviceUuid | None = None
+    evidence: Evidence | None = None

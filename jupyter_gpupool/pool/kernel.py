@@ -19,6 +19,7 @@ class Kernel:
     Attributes:
         name: What people know it by, such as the notebook's path; "" if unknown.
         host, boot_id, pid, started: Which process it is, as `RuntimeFile` says it.
+        gone_since: When it was known to have ended without a word; None while it may be there.
     """
 
     id: KernelId
@@ -28,6 +29,7 @@ class Kernel:
     pid: int
     started: int
     attached_at: datetime
+    gone_since: datetime | None = None
 
     @property
     def title(self) -> str:
@@ -53,6 +55,14 @@ def attach(kernels: tuple[Kernel, ...], kernel: Kernel) -> tuple[Kernel, ...]:
             hint="Detach some, or shut down notebooks that no longer need it.",
         )
     return (*others, kernel)
+
+
+def gone(kernels: tuple[Kernel, ...], kernel_id: KernelId, now: datetime) -> tuple[Kernel, ...]:
+    """These kernels, of which the one of this id has ended; a later process of its id has not."""
+    return tuple(
+        replace(kernel, gone_since=kernel.gone_since or now) if kernel.id == kernel_id else kernel
+        for kernel in kernels
+    )
 
 
 def detach(kernels: tuple[Kernel, ...], kernel_id: KernelId) -> tuple[Kernel, ...]:

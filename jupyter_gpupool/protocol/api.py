@@ -16,6 +16,7 @@ from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import Device, DeviceProcess, Health
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.event import EventKind
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import LeasePhase
@@ -271,6 +272,8 @@ class EventView(View):
     lease_id: LeaseId | None = None
     host_id: HostId | None = None
     device: DeviceUuid | None = None
+    evidence: Evidence | None = None
+    """What it rests on, if a rule on idle claims warned of something or took it."""
 
 
 class StreamGap(View):

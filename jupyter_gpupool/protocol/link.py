@@ -3,8 +3,8 @@
 The manager sends `Desired`: all that should run on the host, with a generation. The agent makes it
 so and sends `HostReport`: all that is. Each message is whole; a lost, repeated or late one changes
 nothing. `Joined` answers the first report. `LogQuery` and `LogAnswer` are a question beside all
-that: whoever asked waits for a moment and does without. Models hold secrets in fields that repr
-leaves out.
+that: whoever asked waits for a moment and does without. `LookNow` asks for a report. Models hold
+secrets in fields that repr leaves out.
 """
 
 from datetime import datetime
@@ -17,6 +17,7 @@ from jupyter_gpupool.pool.device import Device, DeviceSample, DeviceState
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.request import WorkerOptions
+from jupyter_gpupool.pool.signals import Signal
 
 from .using import ProcessLog
 
@@ -159,6 +160,12 @@ class LogQuery(Message):
     lines: int = Field(ge=1, le=MOST_LOG_LINES)
 
 
+class LookNow(Message):
+    """Manager → agent: report at once, for something is due that depends on what claims do."""
+
+    type: Literal["look-now"] = "look-now"
+
+
 class LogAnswer(Message):
     """Agent → manager: the last lines that were asked for, `MOST_LOG_CHARACTERS` in all."""
 
@@ -241,6 +248,40 @@ class EnvironmentReport(Message):
     is_warm: bool = False
 
 
+class ClaimUse(Message):
+    """What a host saw of a claim's processes there in a window of time.
+
+    A signal is active if it was so at any time of the window, quiet if it was looked at all the
+    time and never active. Those in neither are unknown: nobody looked, or nothing here can tell.
+
+    Attributes:
+        begin_ms, end_ms: The window, by the monotonic clock of the host's boot.
+        has_scheduler: The claim's scheduler is here; only then anything is said of tasks, calls and
+            clients.
+        leases: The leases here, of whose devices all is told that is told of devices.
+        gpu_peak: The highest utilisation of any of their devices, in thousandths; None is unknown.
+        gpu_mean: Their mean, in thousandths; None is unknown.
+        held_bytes: Memory the claim holds on them at the end; None is unknown.
+        clients: Dask clients that are connected at the end; None is unknown.
+        stuck: Tasks that wait for a worker such as the claim does not have.
+        actors: Objects that live in workers, and cannot be kept without them.
+    """
+
+    claim_id: ClaimId
+    begin_ms: int
+    end_ms: int
+    has_scheduler: bool = False
+    leases: tuple[LeaseId, ...] = ()
+    active: frozenset[Signal] = frozenset()
+    quiet: frozenset[Signal] = frozenset()
+    gpu_peak: int | None = None
+    gpu_mean: int | None = None
+    held_bytes: int | None = None
+    clients: int | None = None
+    stuck: int = 0
+    actors: int = 0
+
+
 class HostReport(Message):
     """Agent → manager: everything that is. The first one on a connection joins the host.
 
@@ -251,6 +292,9 @@ class HostReport(Message):
         kernel_environments: Whether a claim may run in the environment of the kernel that asked.
         problem: One sentence when the host cannot work as it should, else "".
         can_start: Whether it can start processes now; if not, `problem` says why.
+        life: Which boot of the host the windows of `uses` are of.
+        uses: What its claims did since the last report, oldest first; the first report on a
+            connection says some of what was said before once more.
     """
 
     type: Literal["report"] = "report"
@@ -273,10 +317,12 @@ class HostReport(Message):
     workers: tuple[WorkerReport, ...] = ()
     problem: str = ""
     can_start: bool = True
+    life: str = ""
+    uses: tuple[ClaimUse, ...] = ()
 
 
-ToAgent = TypeAdapter[Desired | Joined | Refused | LogQuery](
-    Annotated[Desired | Joined | Refused | LogQuery, Field(discriminator="type")]
+ToAgent = TypeAdapter[Desired | Joined | Refused | LogQuery | LookNow](
+    Annotated[Desired | Joined | Refused | LogQuery | LookNow, Field(discriminator="type")]
 )
 """Reads what a manager says."""
 FromAgent = TypeAdapter[HostReport | LogAnswer](

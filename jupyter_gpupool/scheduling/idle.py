@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_match import Subject
 from jupyter_gpupool.pool.idle_rule import Ground, IdleRule
 from jupyter_gpupool.pool.ids import ClaimId
@@ -23,7 +24,7 @@ from jupyter_gpupool.pool.signals import Sample
 
 from .idle_grounds import Standing, standings
 from .idle_runs import Reading, gauges_of, idle_gauge, orphan_gauge, read
-from .idle_verdicts import NOTHING, Call, Cleared, Evidence, Verdict, Warned
+from .idle_verdicts import NOTHING, Call, Cleared, Verdict, Warned
 from .idle_watch import Watch, moved
 
 _TOLD_WITHIN_MS = 60_000

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_match import Subject
 from jupyter_gpupool.pool.idle_rule import DEFAULT_SIGNALS, IdleRule, KeepAlive
 from jupyter_gpupool.pool.ids import ClaimId
@@ -19,7 +20,7 @@ from jupyter_gpupool.pool.signals import Sample
 
 from .idle import Situation, advance, deciding
 from .idle_runs import Gauge, Reading, read
-from .idle_verdicts import Call, Evidence
+from .idle_verdicts import Call
 from .idle_watch import Watch
 from .keep_alive import kept
 

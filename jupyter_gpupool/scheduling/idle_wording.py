@@ -7,12 +7,13 @@ differ.
 from collections.abc import Iterator
 from datetime import timedelta
 
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.pool.units import format_bytes, format_duration, plural
 
-from .idle_verdicts import Cleared, Evidence
+from .idle_verdicts import Cleared
 
 _ACTIONS = {
     OnIdle.SHRINK: "It goes down to its fewest workers.",
@@ -36,9 +37,9 @@ _CLEARED = {
 
 def in_words(evidence: Evidence) -> str:
     """Why, by which rule, and what comes of it."""
-    shown = ", ".join(_shown(evidence))
-    why = f"{_ground(evidence)} ({shown})" if shown else _ground(evidence)
-    for_whom = f" while {_waiting(evidence)}" if evidence.wanted_by else ""
+    details = ", ".join(shown(evidence))
+    why = f"{_ground(evidence)} ({details})" if details else _ground(evidence)
+    for_whom = f" while {waiting(evidence)}" if evidence.wanted_by else ""
     by = f'by rule "{evidence.rule}" of revision {evidence.revision} of the policy'
     return f"{why}{for_whom}, {by}. {_ACTIONS[evidence.action]}"
 
@@ -61,7 +62,8 @@ def _ground(evidence: Evidence) -> str:
             return f"Held for {lasted}"
 
 
-def _shown(evidence: Evidence) -> Iterator[str]:
+def shown(evidence: Evidence) -> Iterator[str]:
+    """What each signal showed, a few words each."""
     yield from (words for signal, words in _QUIET.items() if signal in evidence.quiet)
     if evidence.gpu is not None:
         kind = " on the mean" if evidence.ground is Ground.LITTLE_USED else ""
@@ -70,6 +72,7 @@ def _shown(evidence: Evidence) -> Iterator[str]:
         yield f"{format_bytes(evidence.held_bytes)} held"
 
 
-def _waiting(evidence: Evidence) -> str:
+def waiting(evidence: Evidence) -> str:
+    """How many wait for what it holds."""
     count = len(evidence.wanted_by)
     return f"{plural(count, 'claim')} {'waits' if count == 1 else 'wait'} for it"

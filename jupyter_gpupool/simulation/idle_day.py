@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_match import Subject
 from jupyter_gpupool.pool.idle_rule import Ground, IdleRule, KeepAlive
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.signals import Sample, Signal
 from jupyter_gpupool.scheduling.idle import Situation, advance, deciding
-from jupyter_gpupool.scheduling.idle_verdicts import Call, Evidence
+from jupyter_gpupool.scheduling.idle_verdicts import Call
 from jupyter_gpupool.scheduling.idle_watch import Watch
 from jupyter_gpupool.scheduling.keep_alive import kept
 

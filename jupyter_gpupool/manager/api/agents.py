@@ -25,6 +25,7 @@ from jupyter_gpupool.protocol.link import (
     HostReport,
     Joined,
     LogAnswer,
+    LookNow,
     Refused,
 )
 
@@ -129,6 +130,9 @@ async def _tell(socket: WebSocket, service: Service, opened: Link) -> None:
         if desired is not None and desired.generation > told:
             told = desired.generation
             await _say(socket, desired)
+        if opened.look:
+            opened.look = False
+            await _say(socket, LookNow())
         while (query := opened.questions.next_unsent()) is not None:
             await _say(socket, query)
 

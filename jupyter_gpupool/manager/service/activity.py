@@ -14,6 +14,8 @@ from jupyter_gpupool.pool.kernel import Kernel
 from jupyter_gpupool.protocol.using import KernelActivity, KernelState, KernelView
 
 FRESH_FOR_S = 120.0
+HOLDS_FOR_S = 45.0
+"""What a server said holds for so long: it tells of each change, and of all each half minute."""
 _WITHOUT_QUIET = frozenset({KernelState.BUSY, KernelState.UNKNOWN})
 
 
@@ -22,8 +24,24 @@ class _Seen:
     of: Kernel
     state: KernelState
     quiet_since: datetime | None
+    quiet_s: float | None
     at: datetime
     at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWord:
+    """What is known of a kernel now.
+
+    Attributes:
+        state: UNKNOWN if nothing was heard of it for a while.
+        quiet_for_s: Until now; None while it is busy, or unknown.
+        was_heard: Whether anything was ever heard of this very process.
+    """
+
+    state: KernelState
+    quiet_for_s: float | None = None
+    was_heard: bool = False
 
 
 class Activity:
@@ -56,6 +74,11 @@ class Activity:
         seen, now_s = self._seen.get(claim_id, {}), self._clock.monotonic()
         return tuple(_view(kernel, _of(kernel, seen), now_s) for kernel in kernels)
 
+    def words(self, claim_id: ClaimId, kernels: Iterable[Kernel]) -> tuple[KernelWord, ...]:
+        """What is known now of each of a claim's kernels, by the clock that nobody sets."""
+        seen, now_s = self._seen.get(claim_id, {}), self._clock.monotonic()
+        return tuple(_word(_of(kernel, seen), now_s) for kernel in kernels)
+
     def _now_seen(self, kernel: Kernel, activity: KernelActivity) -> _Seen:
         now, quiet_s = self._clock.now(), activity.quiet_for_s
         is_unsaid = quiet_s is None or activity.state in _WITHOUT_QUIET
@@ -63,6 +86,7 @@ class Activity:
             of=kernel,
             state=activity.state,
             quiet_since=None if is_unsaid else now - timedelta(seconds=quiet_s or 0.0),
+            quiet_s=None if is_unsaid else quiet_s,
             at=now,
             at_s=self._clock.monotonic(),
         )
@@ -76,6 +100,16 @@ def _of(kernel: Kernel, seen: Mapping[KernelId, _Seen]) -> _Seen | None:
     # Another process under the same id is not the one of whom it was told.
     found = seen.get(kernel.id)
     return found if found is not None and found.of == kernel else None
+
+
+def _word(told: _Seen | None, now_s: float) -> KernelWord:
+    if told is None:
+        return KernelWord(state=KernelState.UNKNOWN)
+    ago_s = now_s - told.at_s
+    if ago_s > HOLDS_FOR_S and not _is_dead(told):
+        return KernelWord(state=KernelState.UNKNOWN, was_heard=True)
+    quiet_for_s = None if told.quiet_s is None else told.quiet_s + ago_s
+    return KernelWord(state=told.state, quiet_for_s=quiet_for_s, was_heard=True)
 
 
 def _view(kernel: Kernel, told: _Seen | None, now_s: float) -> KernelView:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from jupyter_gpupool.pool.claim import Claim, Effect, Phase, step
 from jupyter_gpupool.pool.claim_events import AllFreed, ClaimEvent, StartFailed
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
@@ -17,8 +18,10 @@ from .unit import UnitOfWork
 _NOWHERE: frozenset[HostId] = frozenset()
 
 
-def take(unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent) -> Claim:
-    """Take one arrow and do what it asks for.
+def take(
+    unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent, evidence: Evidence | None = None
+) -> Claim:
+    """Take one arrow and do what it asks for; `evidence` is kept with what people are told.
 
     Raises:
         ImpossibleTransition: If the claim's phase has no such arrow.
@@ -27,7 +30,10 @@ def take(unit: UnitOfWork, claim_id: ClaimId, event: ClaimEvent) -> Claim:
     taken = step(record.claim, event, unit.now)
     runs = taken.claim.phase is Phase.RUNNING
     unit.put_claim(replace(record, claim=taken.claim, avoid=_NOWHERE if runs else record.avoid))
-    unit.record(taken.kind, taken.reason, owner=taken.claim.owner, claim_id=claim_id)
+    if not runs:
+        _forget_watch(unit, claim_id)
+    owner = taken.claim.owner
+    unit.record(taken.kind, taken.reason, owner=owner, claim_id=claim_id, evidence=evidence)
     if Effect.END_LEASES in taken.effects:
         end_leases(unit, unit.leases_of(claim_id), taken.reason)
     # Where it failed before it may grow once it runs, for it no longer avoids those hosts.
@@ -58,6 +64,13 @@ def settle(unit: UnitOfWork, claim_id: ClaimId) -> None:
         # Its keys and variables are of no use any more, so they must not outlive it.
         without = replace(ended, request=replace(ended.request, env={}), kernels=())
         unit.put_claim(replace(unit.claims[claim_id], claim=without, secrets=None))
+
+
+def _forget_watch(unit: UnitOfWork, claim_id: ClaimId) -> None:
+    """How it was used counts no more once it gives its devices back."""
+    for watches in (unit.watches, unit.kept_watches):
+        if claim_id in watches:
+            del watches[claim_id]
 
 
 def _nothing_left(unit: UnitOfWork, claim: Claim) -> bool:

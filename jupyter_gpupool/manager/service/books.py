@@ -12,7 +12,15 @@ from jupyter_gpupool.pool.ids import ClaimId, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
 from .in_force import PolicyInForce
-from .records import AnnouncedKey, ClaimRecord, HostToken, OnceRecord, UsageRecord, UserRecord
+from .records import (
+    AnnouncedKey,
+    ClaimRecord,
+    HostToken,
+    OnceRecord,
+    UsageRecord,
+    UserRecord,
+    WatchRecord,
+)
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
@@ -36,6 +44,8 @@ class Books:
         failures: Monotonic times at which workers of a claim were given up; never stored.
         reservations: Devices booked for queues, those that are over until the next is made.
         announced: What claims have to give back for reservations; never stored.
+        watches: How claims that run are used, as far as it was seen.
+        kept_watches: The same as it was last stored, which is seldom.
         usage: What each user has used, by their leaf in the tree of queues.
         live: How many claims of each user have not ended.
         seq: The last event's position.
@@ -56,6 +66,8 @@ class Books:
         self.usage: dict[str, UsageRecord] = {}
         self.reservations: dict[str, Reservation] = {}
         self.announced: dict[AnnouncedKey, Announced] = {}
+        self.watches: dict[ClaimId, WatchRecord] = {}
+        self.kept_watches: dict[ClaimId, WatchRecord] = {}
         self.policy = PolicyInForce()
         self.live: Counter[UserName] = Counter()
         self.seq = 0

@@ -24,6 +24,7 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
     new_once, once = _split(unit.once, books.once)
     new_usage, usage = _split(unit.usage, books.usage)
     new_reservations, _ = _split(unit.reservations, books.reservations)
+    new_watches, watches = _split(unit.kept_watches, books.kept_watches)
     ended = tuple(lease for lease in unit.ended_leases.values() if lease.id in books.leases)
     return Changes(
         new_claims=new_claims,
@@ -48,6 +49,9 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
         gone_usage=_gone(unit.usage, books.usage),
         new_reservations=new_reservations,
         gone_reservations=_gone(unit.reservations, books.reservations),
+        new_watches=new_watches,
+        watches=watches,
+        gone_watches=_gone(unit.kept_watches, books.kept_watches),
         new_policies=tuple(unit.new_policies),
         events=tuple(unit.events),
     )

@@ -46,12 +46,13 @@ class Deadlines:
         self.look_again: dict[None, float] = {}
         self.windows: dict[None, float] = {}
         self.announced: dict[AnnouncedKey, float] = {}
+        self.idle: dict[ClaimId, float] = {}
         self._starting: dict[ClaimId, int] = {}
         self._excess: dict[ClaimId, int] = {}
 
     def earliest(self) -> float | None:
         """When the next thing is due."""
-        of_claims = (self.expiry, self.shrink, self.retire, self.retry, self.taken)
+        of_claims = (self.expiry, self.shrink, self.retire, self.retry, self.taken, self.idle)
         of_hosts = (self.gone, self.lost)
         times = [time for kind in (*of_claims, *of_hosts) for time in kind.values()]
         of_bookings = (*self.windows.values(), *self.announced.values())
@@ -68,6 +69,15 @@ class Deadlines:
             self._follow_shrink(claim_id, books, monotonic_s)
             self._follow_retry(claim_id, books)
             self._follow_taken(claim_id, books, now, monotonic_s)
+
+    def follow_watches(self, claim_ids: Iterable[ClaimId], books: Books) -> None:
+        """When something may be due by a rule on idle claims: its hosts are then asked."""
+        for claim_id in claim_ids:
+            watched = books.watches.get(claim_id)
+            if watched is None or watched.next_s is None:
+                self.idle.pop(claim_id, None)
+            else:
+                self.idle[claim_id] = watched.next_s
 
     def follow_hosts(
         self, host_ids: Iterable[HostId], books: Books, heard_s: float, monotonic_s: float

@@ -101,5 +101,5 @@ def _warn(unit: UnitOfWork, made: Announced, notice: Notice) -> None:
 def _clear_warning(unit: UnitOfWork, claim_id: ClaimId, reason: str) -> None:
     record = unit.claims.get(claim_id)
     warning = None if record is None else record.claim.warning
-    if warning is not None and warning.rule == RESERVATION:
+    if warning is not None and warning.rule == RESERVATION and warning.evidence is None:
         take(unit, claim_id, WarningCleared(reason=reason))

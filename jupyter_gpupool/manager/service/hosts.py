@@ -21,6 +21,7 @@ from .arrows import fail_start, settle, take
 from .books import Books
 from .digest import LeaseChange, claim_events, lease_changes, retirements
 from .giving_up import FAILURE_WINDOW_S
+from .idle_watching import watch_host
 from .process_problems import problems_changed
 from .records import HostToken
 from .standing import standing_of
@@ -57,11 +58,13 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     standing_before = standing_of(unit, report.host_id)
     offers_before = _offers(unit.reports.get(report.host_id))
     unit.reports[report.host_id] = report
+    unit.moment.idle.sightings.hear(report, unit.moment.monotonic_s, unit.claims)
     _keep_host(unit, before, report, joins=command.joins)
     worse = _tell_of_devices(unit, before, report)
     changes = _move_leases(unit, report)
     _move_claims(unit, report, changes)
     _tell_owners(unit, report, worse)
+    watch_host(unit, report.host_id)
     stands_as_before = standing_of(unit, report.host_id) == standing_before
     if not stands_as_before or _offers(report) != offers_before:
         unit.replan = True

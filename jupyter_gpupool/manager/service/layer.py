@@ -24,8 +24,8 @@ class Layer(Generic[K, V]):
             raise KeyError(key)
         return value
 
-    def __contains__(self, key: K) -> bool:
-        return self.get(key) is not None
+    def __contains__(self, key: object) -> bool:
+        return self.get(key) is not None  # type: ignore[arg-type]  # what is no key is not there
 
     def __setitem__(self, key: K, value: V) -> None:
         self.changed[key] = value

@@ -34,6 +34,7 @@ class Link:
         changed: There is a newer `Desired` or a question, or it has to close.
         closing: Why it has to close; None while it may stay.
         questions: What the agent is being asked.
+        look: It has to report now.
     """
 
     host_id: HostId
@@ -41,6 +42,7 @@ class Link:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     closing: Closing | None = None
     questions: Questions = field(default_factory=Questions)
+    look: bool = False
 
     def ask(self, claim_id: ClaimId, processes: Sequence[str], lines: int) -> asyncio.Future[Logs]:
         """Ask the agent for the last lines of these processes of a claim."""
@@ -107,6 +109,13 @@ class Links:
         """There is something newer to tell this host."""
         link = self._links.get(host_id)
         if link is not None:
+            link.changed.set()
+
+    def look(self, host_id: HostId) -> None:
+        """Have this host report now."""
+        link = self._links.get(host_id)
+        if link is not None:
+            link.look = True
             link.changed.set()
 
     def close_all(self) -> None:

@@ -30,9 +30,16 @@ def load(everything: Everything, books: Books, hub: Hub, now_s: float) -> None:
     books.index_tokens(everything.tokens, [])
     books.live.update(record.claim.owner for record in everything.claims)
     books.usage.update((record.leaf, record) for record in everything.usage)
+    watches = {record.claim_id: record for record in everything.watches}
+    books.watches.update(watches)
+    books.kept_watches.update(watches)
     books.reservations.update((made.id, made) for made in everything.reservations)
     for claim in (record.claim for record in everything.claims):
-        if claim.warning is not None and claim.warning.rule == RESERVATION:
+        if (
+            claim.warning is not None
+            and claim.warning.rule == RESERVATION
+            and claim.warning.evidence is None
+        ):
             said = Announced(claim_id=claim.id, notice=None, deadline=claim.warning.deadline)
             books.announced[claim.id, ""] = said
     books.policy = policy_at_start(everything.policies)

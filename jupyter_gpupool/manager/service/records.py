@@ -9,6 +9,7 @@ from datetime import datetime
 from jupyter_gpupool.manager.certificates import ClaimSecrets
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
+from jupyter_gpupool.scheduling.idle_watch import Watch
 from jupyter_gpupool.scheduling.shape import HeldWorker
 from jupyter_gpupool.scheduling.usage import Usage
 
@@ -106,3 +107,19 @@ class UsageRecord:
     leaf: str
     decayed: Usage = field(default_factory=Usage)
     spent: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRecord:
+    """What is known of how a claim is used.
+
+    Attributes:
+        saved_s: When it was last written down, by this manager's monotonic clock; None if another
+            one did.
+        next_s: When something may be due, by the same clock; None if nothing is ahead.
+    """
+
+    claim_id: ClaimId
+    watch: Watch
+    saved_s: float | None = None
+    next_s: float | None = None

@@ -5,6 +5,7 @@ transaction. Only after it is durable do the books change, the callers hear, and
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ from .demand import Emptiness
 from .desired import desired_for
 from .forecasts import Forecasts
 from .hub import Hub
+from .idle_samples import HOLDS_FOR_S
+from .idle_sight import IdleSight
+from .idle_watching import save_watches
 from .learning import MOST_PAST, Learning
 from .links import Links
 from .loading import load
@@ -40,8 +44,10 @@ from .policy_effects import held_by_queue
 from .pool_view import build
 from .queue_standings import QueueStandings
 from .sight import Sight
+from .sightings import Sightings
 from .unit import Moment, UnitOfWork
 from .waits import Waits
+from .wanting import WhoWaits
 
 _LOG = logging.getLogger(__name__)
 _MOST_QUEUED = 10_000
@@ -73,6 +79,7 @@ class Service:
         self.hub = Hub()
         self.links = Links()
         self.activity = Activity(clock)
+        self.sightings = Sightings()
         self.deadlines = Deadlines(settings)
         self.outboxes = Outboxes(boot=0)
         self.sight = Sight()
@@ -82,6 +89,8 @@ class Service:
             clock.monotonic,
             self.failures.note,
         )
+        self._wanting = WhoWaits(self.books.claims, lambda: self.waits.last, clock.monotonic)
+        self._since_s = clock.monotonic()
         self.emptiness = Emptiness()
         self.learning = Learning()
         self.queue_standings = QueueStandings(
@@ -120,6 +129,9 @@ class Service:
 
     async def close(self) -> None:
         """Finish what was accepted, then stop."""
+        if self._worker is not None and not self._closed:
+            with contextlib.suppress(PoolError):
+                await self.execute(save_watches)
         self._closed = True
         self._arrived.set()
         if self._worker is not None:
@@ -141,6 +153,15 @@ class Service:
         """A host's link is gone: it falls silent as soon as that can be written down."""
         self.deadlines.link_broke(host_id, self.clock.monotonic())
         self.batched.set()
+
+    def look_at(self, claim_id: ClaimId) -> None:
+        """Have the hosts of a claim report now: something is due that depends on what it does."""
+        record = self.books.claims.get(claim_id)
+        if record is None or record.claim.scheduler is None:
+            return
+        hosts = {lease.host_id for lease in self.books.leases_of(claim_id)}
+        for host_id in (*hosts - {record.claim.scheduler.host_id}, record.claim.scheduler.host_id):
+            self.links.look(host_id)
 
     async def next_batch(self) -> None:
         """Wait until the books have changed once more."""
@@ -272,6 +293,12 @@ class Service:
             settings=self.settings,
             outboxes=self.outboxes,
             sight=self.sight,
+            idle=IdleSight(
+                sightings=self.sightings,
+                activity=self.activity,
+                wanting=self._wanting.now(),
+                since_s=self._since_s,
+            ),
         )
 
     def _plan(self, unit: UnitOfWork) -> Decisions | None:
@@ -329,6 +356,11 @@ class Service:
         over = [record.claim.id for record in ended]
         self.outboxes.forget([*unit.ended_leases, *over])
         self.activity.forget(over)
+        self.sightings.forget(over)
+        for claim_id, watched in unit.watches.changed.items():
+            if watched is not None:
+                self.sightings.drop_before(claim_id, unit.moment.monotonic_s - HOLDS_FOR_S)
+        self.deadlines.follow_watches(unit.watches.changed, self.books)
 
     def _forget_hosts(self, unit: UnitOfWork) -> None:
         for host_id in [i for i, host in unit.hosts.changed.items() if host is None]:

@@ -131,5 +131,7 @@ def _shrink(unit: UnitOfWork, claim_id: ClaimId, due: list[Lease], why: str) -> 
 def _clear_warning(unit: UnitOfWork, claim_id: ClaimId, reason: str) -> None:
     claim = unit.claims[claim_id].claim
     under = any(x.counts and x.notice is not None for x in unit.leases_of(claim_id))
-    if claim.warning is not None and claim.warning.rule == RECLAIM and not under:
+    warning = claim.warning
+    # A rule on idle claims may be named so, too; it has evidence.
+    if warning and warning.rule == RECLAIM and warning.evidence is None and not under:
         take(unit, claim_id, WarningCleared(reason=reason))

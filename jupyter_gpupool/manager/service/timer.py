@@ -55,6 +55,8 @@ class Timer:
         """Do everything that is due now; what fails is due again a little later."""
         now_s = self._service.clock.monotonic()
         await self._silence(now_s)
+        for claim_id in _take_due(self._service.deadlines.idle, now_s):
+            self._service.look_at(claim_id)
         for due in list(self._due(now_s)):
             await self._try(due)
         if now_s >= self._prune_at_s:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_gpupool.manager.settings import Settings
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.event import Event, EventKind
+from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
@@ -28,6 +29,7 @@ from .records import (
     PolicyRevision,
     UsageRecord,
     UserRecord,
+    WatchRecord,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.protocol.link import HostReport
 
     from .emptying import Announced
+    from .idle_sight import IdleSight
     from .in_force import PolicyInForce
     from .sight import Sight
 
@@ -48,6 +51,7 @@ class Moment:
     Attributes:
         outboxes: What each host has been told; only read by commands.
         sight: What passes remember; whatever becomes of the batch, it stays true.
+        idle: What is known of how claims are used, and who waits; only read by commands.
     """
 
     now: datetime
@@ -55,6 +59,7 @@ class Moment:
     settings: Settings
     outboxes: Outboxes
     sight: "Sight"
+    idle: "IdleSight"
 
 
 class UnitOfWork:
@@ -81,6 +86,8 @@ class UnitOfWork:
         self.usage: Layer[str, UsageRecord] = Layer(below.usage)
         self.reservations: Layer[str, Reservation] = Layer(below.reservations)
         self.announced: Layer[AnnouncedKey, Announced] = Layer(below.announced)
+        self.watches: Layer[ClaimId, WatchRecord] = Layer(below.watches)
+        self.kept_watches: Layer[ClaimId, WatchRecord] = Layer(below.kept_watches)
         self.policy: PolicyInForce = below.policy
         self.new_policies: list[PolicyRevision] = []
         self.ended_leases: dict[LeaseId, Lease] = {}
@@ -183,6 +190,7 @@ class UnitOfWork:
         claim_id: ClaimId | None = None,
         host_id: HostId | None = None,
         device: DeviceUuid | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         """Write down what happened; people are told after the commit."""
         self.seq += 1
@@ -195,6 +203,7 @@ class UnitOfWork:
             claim_id=claim_id,
             host_id=host_id,
             device=device,
+            evidence=evidence,
         )
         self.events.append(event)
 
@@ -222,7 +231,9 @@ class UnitOfWork:
         of_hosts = (self.hosts, self.host_tokens, self.reports)
         of_users = (self.tokens, self.users, self.once)
         of_queues = (self.usage, self.reservations, self.announced)
-        return (self.claims, self.leases, *of_hosts, *of_users, self.failures, *of_queues)
+        of_watches = (self.watches, self.kept_watches)
+        of_claims = (self.claims, self.leases, self.failures, *of_watches)
+        return (*of_claims, *of_hosts, *of_users, *of_queues)
 
     def _index(self, books: Books, gone: list[Lease], void: "list[TokenRecord]") -> None:
         kept = [lease for lease in self.leases.changed.values() if lease is not None]

@@ -7,20 +7,29 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from jupyter_gpupool.manager.auth.caller import Caller, require_owner
-from jupyter_gpupool.pool.claim import Claim
+from jupyter_gpupool.pool.claim import Claim, Warning_
 from jupyter_gpupool.pool.claim_events import Kept, WarningCleared
-from jupyter_gpupool.pool.errors import BadRequest, Conflict
+from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.event import EventKind
+from jupyter_gpupool.pool.idle_rule import Ground, KeepAlive
 from jupyter_gpupool.pool.ids import ClaimId, KernelId
 from jupyter_gpupool.pool.kernel import Kernel, attach, detach
 from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.using import KernelBody
+from jupyter_gpupool.scheduling.idle import deciding
+from jupyter_gpupool.scheduling.idle_watch import Watch
+from jupyter_gpupool.scheduling.keep_alive import kept
 
 from .arrows import take
 from .claims import owned
+from .idle_watching import put_watch, situation_of, watch_of
 from .once import OnceKey, once
+from .records import ClaimRecord
 from .taking_back import RECLAIM, RESERVATION
 from .unit import UnitOfWork
+
+_ANY_TIME_S = 315_360_000.0
+"""Ten years: no rule asks how often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +104,12 @@ def keep_claim(unit: UnitOfWork, command: KeepClaim) -> ClaimId:
 
     Raises:
         NotFound: If the caller may not know of it.
-        BadRequest: If that is too long, or its key was used otherwise.
+        BadRequest: If that is more than the rule on idle claims allows that is for it, it lacks a
+            reason that the rule asks for, or its key was used otherwise.
         Conflict: If it has no workers, or is over.
     """
-    claim = owned(unit, command.caller, command.claim_id).claim
-    longest = unit.moment.settings.longest_keep_alive
-    if command.duration > longest:
-        raise BadRequest(
-            f"A claim can be kept for {format_duration(longest)} at a time.",
-            field="for_s",
-            hint="Ask for less, and again when that is over.",
-        )
-    return ClaimId(once(unit, command.key, lambda: _keep(unit, claim, command)))
+    record = owned(unit, command.caller, command.claim_id)
+    return ClaimId(once(unit, command.key, lambda: _keep(unit, record, command)))
 
 
 def over(claim: Claim) -> Conflict:
@@ -130,15 +133,37 @@ def _put_kernels(unit: UnitOfWork, claim: Claim, kernels: tuple[Kernel, ...], re
         unit.record(EventKind.CLAIM_KERNELS, reason, owner=claim.owner, claim_id=claim.id)
 
 
-def _keep(unit: UnitOfWork, claim: Claim, command: KeepClaim) -> str:
+def _keep(unit: UnitOfWork, record: ClaimRecord, command: KeepClaim) -> str:
+    claim, watch = record.claim, _kept_watch(unit, record, command)
     who = "" if command.caller.user == claim.owner else f" by {command.caller.user}"
     if not command.duration:
         take(unit, claim.id, Kept(reason=f"No longer kept{who}.", duration=None))
+        put_watch(unit, claim.id, watch, save=True)
         return claim.id
     why = f": {command.reason}" if command.reason else "."
     reason = f"Kept for {format_duration(command.duration)}{who}{why}"
     # Who needs the devices does not need them less for that: only a warning of idleness goes.
-    if claim.warning is not None and claim.warning.rule not in (RECLAIM, RESERVATION):
+    if claim.warning is not None and _is_postponed(claim.warning):
         take(unit, claim.id, WarningCleared(reason=reason))
     take(unit, claim.id, Kept(reason=reason, duration=command.duration))
+    put_watch(unit, claim.id, watch, save=True)
     return claim.id
+
+
+def _is_postponed(warning: Warning_) -> bool:
+    """Whether what was announced waits while a claim is kept: others' needs do not."""
+    if warning.evidence is None:
+        return warning.rule not in (RECLAIM, RESERVATION)
+    return warning.evidence.ground is not Ground.HELD_LONG
+
+
+def _kept_watch(unit: UnitOfWork, record: ClaimRecord, command: KeepClaim) -> Watch:
+    """The claim's watch from now on, if the rule that is for it allows that."""
+    watch = watch_of(unit, record.claim)
+    situation = situation_of(unit, record, watch)
+    rule = deciding(situation.rules, situation.subject, unit.now)
+    longest_s = unit.moment.settings.longest_keep_alive.total_seconds()
+    anything = KeepAlive(longest_s=longest_s, per_day_s=_ANY_TIME_S)
+    bounds = anything if rule is None else rule.keep_alive
+    for_ms = round(command.duration.total_seconds() * 1000)
+    return kept(watch, bounds, for_ms, command.reason)

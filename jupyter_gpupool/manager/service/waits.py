@@ -53,6 +53,11 @@ class Waits:
         """Why it waits, as last explained."""
         return self._waits.get(claim_id)
 
+    @property
+    def last(self) -> Mapping[ClaimId, Waiting]:
+        """All that wait, as last explained; replaced as a whole by the next pass."""
+        return self._waits
+
     async def refresh(self) -> None:
         """Explain anew, unless what is kept is true or young."""
         async with self._lock:

@@ -13,10 +13,11 @@ from jupyter_gpupool.manager.service.records import (
     PolicyRevision,
     UsageRecord,
     UserRecord,
+    WatchRecord,
 )
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.host import Host
-from jupyter_gpupool.pool.ids import HostId, UserName
+from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.reservation import Reservation
 
@@ -51,6 +52,9 @@ class Changes:
     gone_usage: tuple[str, ...] = ()
     new_reservations: tuple[Reservation, ...] = ()
     gone_reservations: tuple[str, ...] = ()
+    new_watches: tuple[WatchRecord, ...] = ()
+    watches: tuple[WatchRecord, ...] = ()
+    gone_watches: tuple[ClaimId, ...] = ()
     new_policies: tuple[PolicyRevision, ...] = ()
     events: tuple[Event, ...] = ()
 

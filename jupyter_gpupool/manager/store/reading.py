@@ -13,6 +13,7 @@ from jupyter_gpupool.manager.service.records import (
     PolicyRevision,
     UsageRecord,
     UserRecord,
+    WatchRecord,
 )
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.event import Event
@@ -36,6 +37,7 @@ from .tables import (
     TOKENS,
     USAGE,
     USERS,
+    WATCHES,
 )
 
 _LAST_EVENTS = 2000
@@ -65,6 +67,7 @@ class Everything:
     usage: tuple[UsageRecord, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     policies: tuple[PolicyRevision, ...] = ()
+    watches: tuple[WatchRecord, ...] = ()
 
 
 def read_everything(connection: Connection, seal: Seal) -> Everything:
@@ -84,6 +87,7 @@ def read_everything(connection: Connection, seal: Seal) -> Everything:
         usage=tuple(map(rows.read_usage, fetch(select(USAGE)).mappings())),
         reservations=tuple(map(rows.read_reservation, fetch(select(RESERVATIONS)).mappings())),
         policies=tuple(read_policies(connection, before=None, limit=_LAST_POLICIES)),
+        watches=tuple(map(rows.read_watch, fetch(select(WATCHES)).mappings())),
         events=tuple(map(rows.read_event, fetch(last).mappings()))[::-1],
         boot=_count_boot(connection),
     )

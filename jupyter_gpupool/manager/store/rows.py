@@ -21,6 +21,7 @@ from jupyter_gpupool.manager.service.records import (
     PolicyRevision,
     UsageRecord,
     UserRecord,
+    WatchRecord,
 )
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.event import Event
@@ -29,6 +30,7 @@ from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.reservation import Reservation
 from jupyter_gpupool.protocol.api import Role
+from jupyter_gpupool.scheduling.idle_watch import Watch
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from .sealing import Seal
@@ -45,6 +47,7 @@ _HOSTS = TypeAdapter(frozenset[HostId])
 _WORKERS = TypeAdapter(tuple[HeldWorker, ...])
 _USAGE = TypeAdapter(UsageRecord)
 _RESERVATION = TypeAdapter(Reservation)
+_WATCH = TypeAdapter(Watch)
 
 
 def claim_row(record: ClaimRecord, seal: Seal) -> Row:
@@ -228,6 +231,16 @@ def reservation_row(made: Reservation) -> Row:
 def read_reservation(row: Row) -> Reservation:
     """The reservation again."""
     return _RESERVATION.validate_json(row["body"])
+
+
+def watch_row(record: WatchRecord) -> Row:
+    """How a claim is used."""
+    return {"claim_id": record.claim_id, "body": _WATCH.dump_json(record.watch).decode()}
+
+
+def read_watch(row: Row) -> WatchRecord:
+    """It again."""
+    return WatchRecord(claim_id=row["claim_id"], watch=_WATCH.validate_json(row["body"]))
 
 
 def _sealed(secrets: ClaimSecrets | None, seal: Seal) -> str | None:

@@ -155,3 +155,10 @@ RESERVATIONS = Table(
     Column("id", String(40), primary_key=True),
     Column("body", Text, nullable=False),
 )
+
+WATCHES = Table(
+    "watches",
+    METADATA,
+    Column("claim_id", String(40), primary_key=True),
+    Column("body", Text, nullable=False),
+)

@@ -20,6 +20,7 @@ from .tables import (
     TOKENS,
     USAGE,
     USERS,
+    WATCHES,
 )
 
 
@@ -47,6 +48,9 @@ def write(connection: Connection, changes: Changes, seal: Seal) -> None:
     _delete(connection, USAGE.c.leaf, changes.gone_usage)
     _insert(connection, RESERVATIONS, map(rows.reservation_row, changes.new_reservations))
     _delete(connection, RESERVATIONS.c.id, changes.gone_reservations)
+    _insert(connection, WATCHES, map(rows.watch_row, changes.new_watches))
+    _update(connection, WATCHES, map(rows.watch_row, changes.watches))
+    _delete(connection, WATCHES.c.claim_id, changes.gone_watches)
     _insert(connection, POLICIES, map(rows.policy_row, changes.new_policies))
     _insert(connection, EVENTS, map(rows.event_row, changes.events))
 

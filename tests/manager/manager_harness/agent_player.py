@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from jupyter_gpupool.pool.device import Device, DeviceState
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId
 from jupyter_gpupool.protocol.link import (
+    ClaimUse,
     Desired,
     DeviceReport,
     EnvironmentReport,
@@ -29,6 +30,7 @@ class AgentPlayer:
         schedulers: Phase of each scheduler, by claim; `starts` is which start it belongs to.
         environments: The Python environments it offers, the default first.
         runs_kernels: It runs claims in their kernel's own environment.
+        uses: What its claims did since its last report.
     """
 
     host_id: HostId
@@ -44,6 +46,7 @@ class AgentPlayer:
     problems: dict[str, str] = field(default_factory=dict)
     environments: tuple[EnvironmentReport, ...] = ()
     runs_kernels: bool = False
+    uses: tuple[ClaimUse, ...] = ()
 
     def make_so(self, desired: Desired | None) -> None:
         """Start what is wanted, and begin to stop what is not."""
@@ -102,6 +105,8 @@ class AgentPlayer:
             ),
             schedulers=tuple(self._schedulers()),
             workers=tuple(self._workers()),
+            life="boot",
+            uses=self.uses,
         )
 
     def _schedulers(self) -> Iterator[SchedulerReport]:

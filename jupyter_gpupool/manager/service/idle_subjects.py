@@ -1,0 +1,59 @@
+"""What rules on idle claims ask about a claim, made from the books.
+
+Called by `idle_watching` for each sample, and when people ask which rule is for a claim.
+"""
+
+from collections.abc import Iterator
+
+from jupyter_gpupool.pool.idle_match import OwnWish, Subject
+from jupyter_gpupool.pool.lease import Lease
+
+from .records import ClaimRecord
+from .standing import View
+
+
+def hibernation_possible(_: ClaimRecord) -> bool:
+    """Whether a claim's results can be kept without its devices.
+
+    The one place that says so: until agents can do it no claim's can, and what a rule then does
+    instead is said in its warning.
+    """
+    return False
+
+
+def subject_of(view: View, record: ClaimRecord, leases: tuple[Lease, ...]) -> Subject:
+    """A claim as rules see it."""
+    claim = record.claim
+    counting = sum(lease.counts for lease in leases)
+    return Subject(
+        user=claim.owner,
+        queues=_queues(view, record),
+        models=tuple(sorted(set(models_of(view, leases)))),
+        priority=claim.request.priority,
+        devices=sum(lease.thousandths for lease in leases),
+        may_hibernate=hibernation_possible(record),
+        may_shrink=counting > max(1, claim.bounds.minimum),
+        wish=OwnWish(),
+    )
+
+
+def models_of(view: View, leases: tuple[Lease, ...]) -> Iterator[str]:
+    """The model of each device that these leases hold."""
+    for lease in leases:
+        host = view.hosts.get(lease.host_id)
+        devices = () if host is None else host.devices
+        yield from (device.model for device in devices if device.uuid in lease.devices)
+
+
+def is_protected(view: View, record: ClaimRecord, held_s: float) -> bool:
+    """Whether a claim that has run for so long is inside the minimum runtime of its queue."""
+    queue, tree = view.policy.queue_of(record.claim), view.policy.tree
+    if queue is None:
+        return False
+    settings = (tree.queues[name].reclaim_min_runtime_s for name in tree.path(queue.name))
+    return held_s < next((seconds for seconds in settings if seconds is not None), 0.0)
+
+
+def _queues(view: View, record: ClaimRecord) -> tuple[str, ...]:
+    queue = view.policy.queue_of(record.claim)
+    return () if queue is None else tuple(view.policy.tree.path(queue.name))

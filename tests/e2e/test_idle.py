@@ -1,0 +1,62 @@
+"""Claims that nobody uses go back by themselves; those that work stay, whoever is killed."""
+
+import signal
+import time
+from datetime import datetime
+
+import pytest
+from e2e_harness.deadlines import eventually
+from e2e_harness.running_pool import RunningPool, Setup
+
+POLICY = """
+[queues.all]
+users = ["*"]
+[[idle.rules]]
+name = "quick"
+signals = ["tasks", "calls", "gpu", "memory"]
+warn = "0s"
+after = "60s"
+action = "release"
+orphan = { after = "never" }
+"""
+
+
+@pytest.fixture(scope="module")
+def pool(make_pool, devices, folders) -> RunningPool:
+    """A pool of three devices whose rule is as quick as a rule may be."""
+    policy = folders() / "policy.toml"
+    policy.write_text(POLICY)
+    return make_pool(devices(3), Setup(manager_options=(f"--policy={policy}",))).start()
+
+
+def test_idle_claim_is_warned_and_ends_at_its_deadline(pool: RunningPool) -> None:
+    """Though the manager is killed between the two; a claim that computes is never even warned."""
+    bob = pool.api_of("bob")
+    user = pool.user(bob)
+    busy = user.ask("claim", gpus=1)
+    user.tell("submit", claim_id=busy, tasks=1, seconds=90)
+    idle = bob.claim(2)
+    pool.wait_phase(idle, "running")
+    warned = eventually(lambda: bob.view(idle).get("warning"), 30, "it is warned")
+    assert warned["rule"] == "quick"
+    assert "no tasks" in warned["reason"]
+    assert warned["evidence"]["action"] == "release"
+    pool.manager.send(signal.SIGKILL)
+    assert pool.manager.wait_gone(5)
+    pool.start_manager()
+    kept = eventually(lambda: bob.view(idle).get("warning"), 10, "the warning is still there")
+    assert kept["deadline"] == warned["deadline"]
+    eventually(lambda: bob.view(idle).get("phase") == "ended", 90, "it ends")
+    over, left_s = bob.view(idle), _seconds_after(warned["deadline"])
+    assert over["end"] == "reclaimed"
+    assert "idle for" in over["reason"]
+    assert -1 <= left_s <= 10
+    assert bob.view(busy)["phase"] == "running"
+    assert bob.view(busy)["warning"] is None
+    told = [event for event in bob.get("/events", claim=idle) if event["evidence"]]
+    assert [event["evidence"]["rule"] for event in told] == ["quick", "quick"]
+    pool.end(busy)
+
+
+def _seconds_after(moment: str) -> float:
+    return time.time() - datetime.fromisoformat(moment).timestamp()
