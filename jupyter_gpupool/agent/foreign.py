@@ -4,15 +4,19 @@ Called by `host` with each sample. A process that NVML lists is ours only if it 
 on that very device; marks in an environment are worth nothing on another one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 
 from . import procfs
+from .control_groups import pids_in
 from .footprint import Footprint, belongs
 from .keys import ProcessKey
 from .stopping import LOOK
+
+Grouped = Sequence[tuple[Footprint, Collection[int]]]
+"""Leases, each with the pids in its control group."""
 
 
 def foreign_on(sample: DeviceSample, leases: Iterable[Footprint]) -> tuple[DeviceProcess, ...]:
@@ -20,24 +24,25 @@ def foreign_on(sample: DeviceSample, leases: Iterable[Footprint]) -> tuple[Devic
 
     Nobody too where NVML cannot say: `states` tells people that nobody looks.
     """
-    footprints = tuple(leases)
-    return tuple(
-        described(process)
-        for process in sample.processes or ()
-        if not any(belongs(one, process.pid, procfs.read_row, LOOK) for one in footprints)
-    )
+    owners = owners_on(sample, leases)
+    return tuple(described(p) for p in sample.processes or () if p.pid not in owners)
 
 
 def owners_on(sample: DeviceSample, leases: Iterable[Footprint]) -> Mapping[int, ProcessKey]:
     """Whose lease each process on a device belongs to, by pid; others' are left out."""
-    footprints = tuple(leases)
-    owners = {}
-    for process in sample.processes or ():
-        for one in footprints:
-            if belongs(one, process.pid, procfs.read_row, LOOK):
-                owners[process.pid] = one.key
-                break
-    return owners
+    if not sample.processes:
+        return {}
+    # Whoever leaves its session and cleans its environment is still in its control group.
+    grouped = [(one, pids_in(one.group) if one.group is not None else ()) for one in leases]
+    found = ((process.pid, _owner(process.pid, grouped)) for process in sample.processes)
+    return {pid: key for pid, key in found if key is not None}
+
+
+def _owner(pid: int, grouped: Grouped) -> ProcessKey | None:
+    for one, pids in grouped:
+        if pid in pids or belongs(one, pid, procfs.read_row, LOOK):
+            return one.key
+    return None
 
 
 def described(process: DeviceProcess) -> DeviceProcess:

@@ -24,7 +24,7 @@ from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.claim import claim
 from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.pool.units import format_bytes
-from jupyter_gpupool.protocol.api import DeviceView
+from jupyter_gpupool.protocol.api import ClaimView, DeviceView
 
 _WITHIN_S = 60.0
 _ALLOCATED_BYTES = 512 * 2**20
@@ -90,6 +90,7 @@ def check_pool(pool: Pool, report: Report) -> None:
             raise LeftOut("every device is in use by somebody else")
         return
     check_claim(pool, report)
+    check_parts(pool, report)
     with report.check("a released device is free again, and its memory too") as found:
         eventually(lambda: all_free(pool, len(free)), "a device did not become free")
         found.append(used(devices_of(pool)))
@@ -130,6 +131,39 @@ def check_worker(cluster: ClaimCluster, client: Client, pool: Pool, report: Repo
             "the pool's sample does not show it",
         )
         found.append(used([one for one in devices_of(pool) if one.leased]))
+
+
+def check_parts(pool: Pool, report: Report) -> None:
+    """Two claims with a part of one device each: they share it, and keep to their parts."""
+    with report.check("two claims share a device") as found:
+        parts = [claim(gpus, pool=pool, quiet=True, timeout=_WITHIN_S) for gpus in (0.5, 0.25)]
+        leased = {lease.device for part in parts for lease in _view(part).leases}
+        assert len(leased) == 1, f"they are on {leased}"
+        found.append(leased.pop())
+    modest, greedy = parts
+    with modest, greedy, Client(modest) as neighbour, Client(greedy) as client:
+        with report.check("a worker that takes more than its part is told, then ended") as found:
+            found.append(over_its_part(pool, greedy, client))
+        with report.check("its neighbour goes on"):
+            assert neighbour.submit(visible_devices, pure=False).result(timeout=_WITHIN_S)
+
+
+def over_its_part(pool: Pool, cluster: ClaimCluster, client: Client) -> str:
+    """Allocate a third of the device with a quarter of it; what the claim was told at last."""
+    [lease] = _view(cluster).leases
+    [device] = [one for one in devices_of(pool) if one.uuid == lease.device]
+    size_bytes = device.device.memory_bytes // 3
+    if client.submit(allocate, size_bytes, pure=False).result(timeout=_WITHIN_S) is None:
+        raise LeftOut("neither CuPy nor PyTorch is installed")
+    eventually(lambda: "its part is" in _view(cluster).problem, "it is not told")
+    eventually(lambda: any(x.restarts for x in _view(cluster).leases), "it is not ended")
+    [lease] = _view(cluster).leases
+    return lease.reason
+
+
+def _view(cluster: ClaimCluster) -> ClaimView:
+    assert cluster.view is not None, "it runs"
+    return cluster.view
 
 
 def visible_devices() -> str | None:
