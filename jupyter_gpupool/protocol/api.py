@@ -176,6 +176,7 @@ class ClaimView(View):
     reason: str
     workers: Workers
     gpus_per_worker: float = 1
+    """0 for a part that is told in bytes, until it is known of which device."""
     gpu_memory: int | None = None
     """Bytes of a device that each worker gets, if a part was asked for so."""
     model: str

@@ -139,6 +139,34 @@ def test_scaling_beyond_the_pool_says_how_much_there_is(ask: Ask, run_here: Run)
     assert run_here("scale", "greedy", "2").stderr == ""
 
 
+def test_part_of_a_device_is_claimed_and_shown(ask: Ask, run_here: Run) -> None:
+    """By its share or by its memory; what is left of the device is said."""
+    half = ask("claim", "0.5", "--detach")
+    quarter = ask("claim", "1", "--gpu-memory", "4GiB", "--detach")
+    for claim in (half, quarter):
+        _wait_for_phase(ask, claim["id"], "running")
+    assert ask("explain", quarter["id"])["phase"] == "running"
+    [shared] = [each for each in ask("devices") if each["leased"]]
+    assert (sorted(each["share"] for each in shared["holders"]), shared["left"]) == (
+        [0.25, 0.5],
+        0.25,
+    )
+    table = " ".join(run_here("devices").stdout.split())
+    assert "0.25 of it free" in table
+    ask("release", "--all")
+    _wait_until_free(ask)
+
+
+def test_worker_with_several_devices_is_claimed(ask: Ask) -> None:
+    """GPUS counts devices: four of them are two workers with two each."""
+    claim = ask("claim", "4", "--gpus-per-worker", "2", "--detach")
+    assert claim["workers"] == {"min": 2, "max": 2}
+    assert [len(lease["devices"]) for lease in claim["leases"]] == [2, 2]
+    assert ask("estimate", "1", "--gpu-memory", "40GiB")["never"]
+    ask("release", "--all")
+    _wait_until_free(ask)
+
+
 def test_claim_goes_to_the_queue_and_class_that_are_named(ask: Ask, run_here: Run) -> None:
     """As in Python; a queue that is not there is refused in one line."""
     claim = ask("claim", "1", "--queue", "default", "--priority", "batch", "--detach", "--json")

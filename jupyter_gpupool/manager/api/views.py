@@ -59,7 +59,7 @@ def claim_view(
         phase_since=claim.phase_since,
         reason=claim.reason,
         workers=Workers(min=claim.bounds.minimum, max=claim.bounds.maximum),
-        gpus_per_worker=claim.request.devices.count or claim.request.devices.share / WHOLE_DEVICE,
+        gpus_per_worker=_per_worker(record, books),
         gpu_memory=claim.request.devices.memory_bytes or None,
         model=claim.request.model,
         queue=claim.request.queue,
@@ -158,6 +158,14 @@ def start_view(start: Start | None, now: datetime) -> StartView:
         return StartView()
     at, by = max(start.at, now), max(start.by, now)
     return StartView(starts_at=at, starts_by=by, starts_learned=start.is_learned)
+
+
+def _per_worker(record: ClaimRecord, books: Books) -> float:
+    """Devices a worker; of a part that is told in bytes, what that came to, and 0 before."""
+    devices = record.claim.request.devices
+    if not devices.memory_bytes:
+        return devices.count or devices.share / WHOLE_DEVICE
+    return next((x.share / WHOLE_DEVICE for x in books.leases_of(record.claim.id)), 0)
 
 
 def _wait_view(wait: Waiting, start: Start | None, now: datetime) -> WaitView:

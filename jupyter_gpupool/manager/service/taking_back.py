@@ -110,8 +110,8 @@ def clear_void(unit: UnitOfWork, promised: frozenset[ClaimId]) -> None:
 
 def _claimants(decided: Take, promises: Iterable[Promise]) -> tuple[ClaimId, ...]:
     """For whom: the one it names, and all who are promised any of it."""
-    workers = set(decided.workers)
-    others = (p.claim_id for p in promises if not workers.isdisjoint(p.workers))
+    freed = {uuid for worker in decided.workers for uuid in worker.devices}
+    others = (p.claim_id for p in promises if any(freed.intersection(w.devices) for w in p.workers))
     return tuple(dict.fromkeys((decided.claimant, *others)))
 
 

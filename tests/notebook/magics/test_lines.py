@@ -85,6 +85,23 @@ def test_claim_binds_cluster_and_client(notebook: "Notebook") -> None:
     assert notebook["client"].submit(sum, [1, 2]).result(timeout=30) == 3
 
 
+@pytest.mark.parametrize("words", ["0.5", "1 --gpu-memory 8GiB", "0.5 --as cluster"])
+def test_part_of_a_device_is_claimed(notebook: "Notebook", words: str) -> None:
+    """By its share or by its memory, with one worker on it."""
+    ran = notebook.run(f"%gpupool claim {words}\ncluster")
+    assert ran.error is None, ran.err
+    [lease] = notebook["cluster"].view.leases
+    assert lease.share == 0.5
+
+
+def test_devices_of_a_worker_are_claimed(notebook: "Notebook") -> None:
+    """Two devices are one worker with both."""
+    notebook.run("%gpupool claim 2 --gpus-per-worker 2")
+    [lease] = notebook["cluster"].view.leases
+    assert len(lease.devices) == 2
+    assert "no number of workers" in str(notebook.run("%gpupool claim 3 --gpus-per-worker 2").error)
+
+
 def test_claim_binds_other_names(notebook: "Notebook") -> None:
     """One or two; a value that is taken is the cluster."""
     notebook.run("taken = %gpupool claim 1 --as mine")
