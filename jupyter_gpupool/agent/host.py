@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from datetime import UTC, datetime
 from jupyter_gpupool.pool.device import DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.protocol.activity import Activity
-from jupyter_gpupool.protocol.link import Desired, HostReport, LogAnswer, LogQuery
+from jupyter_gpupool.protocol.link import Desired, GoneKernel, HostReport, LogAnswer, LogQuery
+from jupyter_gpupool.protocol.runtime_file import host_mark
 
 from . import procfs
 from .adoption import adopt
@@ -31,6 +33,7 @@ from .footprint import HOST_MARK
 from .foreign import foreign_on, owners_on
 from .host_facts import HostFacts
 from .housekeeping import Housekeeping
+from .kernel_watch import Here, gone_kernels
 from .keys import ProcessKey
 from .launching import HostTerms
 from .log_answers import answer_logs
@@ -59,6 +62,7 @@ _DAMAGE_SAID_FOR_S = 600.0
 _WARM_EVERY_S = 30.0
 _WARM_AGAIN_S = 5.0
 _LOOK_INTO_EVERY_S = 30.0
+_KERNELS_EVERY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +111,9 @@ class HostAgent:
         self._zygote_problem = ""
         self._uses = UseWatch(self.news.set)
         self._life = procfs.boot_id()
+        mark = host_mark(procfs.machine_id(), socket.gethostname())
+        self._here = Here(mark=mark, boot_id=self._life, started_at=procfs.started_at)
+        self._gone_kernels: tuple[GoneKernel, ...] = ()
         self._parts = self._make_parts(host_id, folder, devices, files)
         self._hands = CarryOut(self._parts, lambda: self._wanted)
         self._housekeeping = Housekeeping(
@@ -182,6 +189,7 @@ class HostAgent:
                 ("the regular look", self._housekeeping.tick_for_ever),
                 ("tidying up", self._housekeeping.tidy_for_ever),
                 ("the watch of what claims do", self._watch_use),
+                ("the look after kernels", self._look_after_kernels),
                 ("keeping a zygote warm", self._keep_warm),
                 ("the look into environments", self._look_into_environments),
             ):
@@ -198,6 +206,14 @@ class HostAgent:
             devices = parts.devices
             sampled = Sampled(known=devices.known, samples=devices.samples, owners=devices.owners)
             self._uses.sampled(parts.table.values(), sampled, time.monotonic())
+
+    async def _look_after_kernels(self) -> None:
+        while True:
+            await asyncio.sleep(_KERNELS_EVERY_S)
+            gone = gone_kernels((self._wanted or NOTHING).by_claim, self._here)
+            if gone != self._gone_kernels:
+                self._gone_kernels = gone
+                self.news.set()
 
     async def close(self) -> None:
         """Let go of everything; what runs lives on."""
@@ -240,6 +256,7 @@ class HostAgent:
         moment = Moment(
             generation=self._generation,
             life=self._life,
+            gone_kernels=self._gone_kernels,
             uses=self._uses.cut(self._parts.table.claims(), time.monotonic()),
             at=datetime.now(UTC),
             agent_pid=os.getpid(),

@@ -75,6 +75,20 @@ def all_pids() -> Iterator[int]:
     return (int(name) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208 - far faster
 
 
+def started_at(pid: int) -> int | None:
+    """When the process of this number started, in ticks since boot; None if none runs."""
+    row = read_row(pid)
+    return None if row is None or row.is_dead else row.id.started_ticks
+
+
+def machine_id() -> str:
+    """Names this machine's installation; "" if it has no name."""
+    try:
+        return Path("/etc/machine-id").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
 def is_alive(process: ProcessId) -> bool:
     """Whether this very process still runs."""
     row = read_row(process.pid)

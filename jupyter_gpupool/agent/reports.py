@@ -9,7 +9,13 @@ from datetime import datetime
 from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.protocol.launch import Role
-from jupyter_gpupool.protocol.link import ClaimUse, DeviceReport, EnvironmentReport, HostReport
+from jupyter_gpupool.protocol.link import (
+    ClaimUse,
+    DeviceReport,
+    EnvironmentReport,
+    GoneKernel,
+    HostReport,
+)
 
 from .device_watch import DeviceWatch
 from .host_facts import HostFacts
@@ -25,6 +31,7 @@ class Moment:
     generation: int
     life: str
     uses: tuple[ClaimUse, ...]
+    gone_kernels: tuple[GoneKernel, ...]
     at: datetime
     agent_pid: int
     problem: str
@@ -59,6 +66,7 @@ def host_report(
         can_start=moment.can_start,
         life=moment.life,
         uses=moment.uses,
+        gone_kernels=moment.gone_kernels,
     )
 
 

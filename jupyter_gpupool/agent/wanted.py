@@ -55,10 +55,15 @@ class WantedProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """All that should run here, and nothing else should."""
+    """All that should run here, and nothing else should.
+
+    Attributes:
+        by_claim: The same as the manager said it.
+    """
 
     generation: int
     processes: Mapping[ProcessKey, WantedProcess]
+    by_claim: tuple[WantedClaim, ...] = ()
 
     @property
     def claims(self) -> frozenset[ClaimId]:
@@ -73,7 +78,9 @@ def wanted_of(desired: Desired) -> Wanted:
     """Read a manager's message by process, schedulers before workers."""
     processes = [process for claim in desired.claims for process in _processes_of(claim)]
     return Wanted(
-        generation=desired.generation, processes={process.key: process for process in processes}
+        generation=desired.generation,
+        processes={process.key: process for process in processes},
+        by_claim=desired.claims,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from jupyter_gpupool.pool.device import Device, DeviceSample, DeviceState
-from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, KernelId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.request import WorkerOptions
 from jupyter_gpupool.pool.signals import Signal
@@ -79,6 +79,20 @@ class WantedScheduler(Message):
     retire: tuple[LeaseId, ...] = ()
 
 
+class WantedKernel(Message):
+    """A kernel that uses a claim: whoever runs on its host sees whether it is still there.
+
+    Attributes:
+        host, boot_id, pid, started: Which process it is, as `RuntimeFile` says it.
+    """
+
+    kernel_id: KernelId
+    host: str
+    boot_id: str
+    pid: int
+    started: int
+
+
 class WantedClaim(Message):
     """All that a claim should have on this host.
 
@@ -90,6 +104,7 @@ class WantedClaim(Message):
         interpreter: Path of the Python of the kernel that asked; "" if it does not matter.
         scheduler_address: None until the scheduler listens; an agent that has the claim's
             scheduler itself need not wait for it.
+        kernels: Those that use it, on whatever host.
     """
 
     claim_id: ClaimId = Field(pattern=_NAME)
@@ -104,6 +119,7 @@ class WantedClaim(Message):
     scheduler_address: str | None = None
     worker_credentials: TlsCredentials = Field(repr=False)
     workers: tuple[WantedWorker, ...] = ()
+    kernels: tuple[WantedKernel, ...] = ()
 
 
 class Desired(Message):
@@ -282,6 +298,15 @@ class ClaimUse(Message):
     actors: int = 0
 
 
+class GoneKernel(Message):
+    """A kernel of this host that has ended."""
+
+    claim_id: ClaimId
+    kernel_id: KernelId
+    pid: int
+    started: int
+
+
 class HostReport(Message):
     """Agent → manager: everything that is. The first one on a connection joins the host.
 
@@ -295,6 +320,7 @@ class HostReport(Message):
         life: Which boot of the host the windows of `uses` are of.
         uses: What its claims did since the last report, oldest first; the first report on a
             connection says some of what was said before once more.
+        gone_kernels: Kernels of its claims that ran on this host and have ended.
     """
 
     type: Literal["report"] = "report"
@@ -319,6 +345,7 @@ class HostReport(Message):
     can_start: bool = True
     life: str = ""
     uses: tuple[ClaimUse, ...] = ()
+    gone_kernels: tuple[GoneKernel, ...] = ()
 
 
 ToAgent = TypeAdapter[Desired | Joined | Refused | LogQuery | LookNow](

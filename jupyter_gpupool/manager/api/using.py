@@ -24,6 +24,7 @@ from jupyter_gpupool.manager.service.using import (
     attach_kernel,
     detach_kernel,
     keep_claim,
+    kernels_gone,
     over,
 )
 from jupyter_gpupool.manager.service.worker_shapes import worker_shape
@@ -39,6 +40,7 @@ from jupyter_gpupool.protocol.using import (
     ExplanationView,
     KeepAliveBody,
     KernelBody,
+    KernelState,
     LogsView,
 )
 from jupyter_gpupool.scheduling.prospects import prospects, would_do
@@ -100,8 +102,13 @@ async def detach(
 async def report_activity(body: ActivityBody, caller: UserTells, service: TheService) -> Response:
     """What a Jupyter server saw of the caller's kernels; the last word on each counts."""
     told = {activity.kernel: activity for activity in body.kernels}
-    for claim in service.books.with_kernels(caller.user):
+    for claim in tuple(service.books.with_kernels(caller.user)):
         service.activity.take(claim.id, claim.kernels, told)
+        mine = {k.id: told[k.id].state for k in claim.kernels if k.id in told}
+        if dead := {i for i, state in mine.items() if state is KernelState.DEAD}:
+            await service.execute(partial(kernels_gone, claim_id=claim.id, ids=dead))
+        if claim.warning is not None and KernelState.BUSY in mine.values():
+            service.look_at(claim.id)
     return Response(status_code=NO_CONTENT)
 
 

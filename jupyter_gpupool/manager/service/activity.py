@@ -112,6 +112,11 @@ def _word(told: _Seen | None, now_s: float) -> KernelWord:
     return KernelWord(state=told.state, quiet_for_s=quiet_for_s, was_heard=True)
 
 
+def _unheard(kernel: Kernel) -> KernelState:
+    """What a kernel does of which no server says anything."""
+    return KernelState.UNKNOWN if kernel.gone_since is None else KernelState.DEAD
+
+
 def _view(kernel: Kernel, told: _Seen | None, now_s: float) -> KernelView:
     fresh = told if _is_dead(told) or (told and now_s - told.at_s <= FRESH_FOR_S) else None
     return KernelView(
@@ -122,7 +127,7 @@ def _view(kernel: Kernel, told: _Seen | None, now_s: float) -> KernelView:
         pid=kernel.pid,
         started=kernel.started,
         attached_at=kernel.attached_at,
-        state=fresh.state if fresh else KernelState.UNKNOWN,
+        state=fresh.state if fresh else _unheard(kernel),
         quiet_since=fresh.quiet_since if fresh else None,
         reported_at=told.at if told else None,
     )

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from jupyter_gpupool.manager.certificates import ClaimSecrets, Party
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.pool.kernel import Kernel
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.protocol.link import (
     TlsCredentials,
     WantedClaim,
+    WantedKernel,
     WantedScheduler,
     WantedWorker,
 )
@@ -84,6 +86,7 @@ def _wanted_claim(
         scheduler_address=None if scheduler is not None else claim.scheduler.address,
         worker_credentials=_credentials(secrets, secrets.worker),
         workers=tuple(_wanted_worker(lease) for lease in here),
+        kernels=tuple(map(_wanted_kernel, claim.kernels)),
     )
 
 
@@ -100,6 +103,16 @@ def _wanted_worker(lease: Lease) -> WantedWorker:
         further=lease.further,
         share=lease.share,
         retire=_retires(lease),
+    )
+
+
+def _wanted_kernel(kernel: Kernel) -> WantedKernel:
+    return WantedKernel(
+        kernel_id=kernel.id,
+        host=kernel.host,
+        boot_id=kernel.boot_id,
+        pid=kernel.pid,
+        started=kernel.started,
     )
 
 

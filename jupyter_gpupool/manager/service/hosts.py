@@ -26,6 +26,7 @@ from .process_problems import problems_changed
 from .records import HostToken
 from .standing import standing_of
 from .unit import UnitOfWork
+from .using import kernels_gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ def host_said(unit: UnitOfWork, command: HostSaid) -> None:
     changes = _move_leases(unit, report)
     _move_claims(unit, report, changes)
     _tell_owners(unit, report, worse)
+    _miss_kernels(unit, report)
     watch_host(unit, report.host_id)
     stands_as_before = standing_of(unit, report.host_id) == standing_before
     if not stands_as_before or _offers(report) != offers_before:
@@ -180,6 +182,16 @@ def _tell_owners(unit: UnitOfWork, report: HostReport, worse: dict[DeviceUuid, s
         text = " ".join(worse[uuid] for uuid in lease.devices if uuid in worse)
         if text and unit.claims[lease.claim_id].claim.phase is Phase.RUNNING:
             take(unit, lease.claim_id, WorkersChanged(reason=text))
+
+
+def _miss_kernels(unit: UnitOfWork, report: HostReport) -> None:
+    """Believe a host which kernels have ended on it, if they are the ones that are meant."""
+    for claim_id in {each.claim_id for each in report.gone_kernels}:
+        record = unit.claims.get(claim_id)
+        kernels = () if record is None else record.claim.kernels
+        told = {(e.kernel_id, e.pid, e.started) for e in report.gone_kernels}
+        ids = {k.id for k in kernels if (k.id, k.pid, k.started) in told}
+        kernels_gone(unit, claim_id, ids)
 
 
 def _move_leases(unit: UnitOfWork, report: HostReport) -> dict[ClaimId, list[LeaseChange]]:

@@ -15,6 +15,7 @@ from jupyter_gpupool.pool.device import Device
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.signals import Sample
+from jupyter_gpupool.protocol.using import KernelState
 from jupyter_gpupool.scheduling.idle import Situation, advance, deciding
 from jupyter_gpupool.scheduling.idle_next import next_in_ms
 from jupyter_gpupool.scheduling.idle_verdicts import Call
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SAVED_EVERY_S = 300.0
 """What a watch knows is written down so often: agents tell the last minutes again to whoever joins.
 """
+_UNKNOWN = KernelState.UNKNOWN
 _A_LITTLE_S = 0.02
 """A host that is asked a moment too early would have to be asked again."""
 KERNELS_HEARD_WITHIN_S = 45.0
@@ -144,12 +146,15 @@ def _samples(
 def _surroundings(
     unit: "UnitOfWork", claim: Claim, leases: Sequence[Lease], host_id: HostId
 ) -> Surroundings:
-    idle, alive = unit.moment.idle, [k for k in claim.kernels if k.gone_since is None]
+    idle = unit.moment.idle
+    words = zip(idle.activity.words(claim.id, claim.kernels), claim.kernels, strict=True)
+    # A kernel that restarts is another process by the same name: its server knows better.
+    there = [(w, k) for w, k in words if k.gone_since is None or w.state is not _UNKNOWN]
     return Surroundings(
         elsewhere=idle.sightings.elsewhere(claim.id, host_id),
         leases={lease.id for lease in leases},
-        kernels=idle.activity.words(claim.id, alive),
-        gone=len(claim.kernels) - len(alive),
+        kernels=tuple(word for word, _ in there),
+        gone=len(claim.kernels) - len(there),
         now=unit.now,
         now_s=unit.moment.monotonic_s,
     )

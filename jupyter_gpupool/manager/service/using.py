@@ -3,6 +3,7 @@
 Called through `Service.execute`, each in a unit of its own.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -13,7 +14,7 @@ from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.idle_rule import Ground, KeepAlive
 from jupyter_gpupool.pool.ids import ClaimId, KernelId
-from jupyter_gpupool.pool.kernel import Kernel, attach, detach
+from jupyter_gpupool.pool.kernel import Kernel, attach, detach, gone
 from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.using import KernelBody
 from jupyter_gpupool.scheduling.idle import deciding
@@ -97,6 +98,21 @@ def detach_kernel(unit: UnitOfWork, command: DetachKernel) -> None:
     if gone is not None:
         left = detach(claim.kernels, gone.id)
         _put_kernels(unit, claim, left, f"{gone.title} uses it no more.")
+
+
+def kernels_gone(unit: UnitOfWork, claim_id: ClaimId, ids: Collection[KernelId]) -> None:
+    """Write down that kernels of a claim have ended without a word, as somebody knows who must."""
+    record = unit.claims.get(claim_id)
+    if record is None or record.claim.is_over:
+        return
+    claim = record.claim
+    for kernel in claim.kernels:
+        if kernel.id in ids and kernel.gone_since is None:
+            claim = replace(claim, kernels=gone(claim.kernels, kernel.id, unit.now))
+            reason = f"{kernel.title} has ended without giving the claim back."
+            unit.record(EventKind.CLAIM_KERNELS, reason, owner=claim.owner, claim_id=claim_id)
+    if claim is not record.claim:
+        unit.put_claim(replace(record, claim=claim))
 
 
 def keep_claim(unit: UnitOfWork, command: KeepClaim) -> ClaimId:

@@ -4,15 +4,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
+from jupyter_gpupool.manager.service.using import AttachKernel, attach_kernel
 from jupyter_gpupool.pool.claim import Claim
 from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.protocol.link import ClaimUse
+from jupyter_gpupool.protocol.using import KernelActivity, KernelBody, KernelState
 
 from .agent_player import AgentPlayer
 from .pool_player import PoolPlayer
 
 GIB = 2**30
+_WITHOUT_QUIET = (KernelState.BUSY, KernelState.DEAD, KernelState.UNKNOWN)
 OF_AGENT = frozenset({Signal.TASKS, Signal.CALLS, Signal.CLIENTS, Signal.MEMORY})
 
 
@@ -66,6 +69,32 @@ class IdlePlayer:
             leases=tuple(lease.id for lease in self.pool.leases(self.claim)),
             **{"active": frozenset(active), "quiet": OF_AGENT - set(active)} | known,
         )
+
+    async def attach(self, kernel: str = "k", pid: int = 7) -> None:
+        """A kernel uses it from now on."""
+        body = KernelBody(host="lab", boot_id="boot", pid=pid, started=1)
+        command = AttachKernel(
+            caller=self.pool.user("ann"), claim_id=self.claim_id, kernel_id=kernel, body=body
+        )
+        await self.pool.service.execute(partial(attach_kernel, command=command))
+
+    def server_says(
+        self, state: KernelState, quiet_for_s: float | None = None, kernel: str = "k"
+    ) -> None:
+        """A Jupyter server tells of a kernel."""
+        told = KernelActivity(kernel=kernel, state=state, quiet_for_s=quiet_for_s)
+        self.pool.service.activity.take(self.claim_id, self.claim.kernels, {kernel: told})
+
+    async def rest_with(
+        self, for_s: float, state: KernelState, *, every_s: float = 30.0, **more: object
+    ) -> Claim:
+        """So long its kernel is in this state, and its server says so each half minute."""
+        begin_s = self.pool.time.monotonic_s
+        while (passed_s := self.pool.time.monotonic_s - begin_s) < for_s:
+            quiet_s = None if state in _WITHOUT_QUIET else 600.0 + passed_s
+            self.server_says(state, quiet_s)
+            await self.rest(min(every_s, for_s - passed_s), **more)
+        return self.claim
 
 
 async def apply(pool: PoolPlayer, source: str) -> None:
