@@ -26,6 +26,8 @@ from jupyter_gpupool.manager.service.standing import free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.host import HostPhase
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.pool.worker_devices import ONE_DEVICE, worker_devices
 from jupyter_gpupool.protocol.link import ProcessPhase
 
 _HOSTS = ("a", "b", "c")
@@ -37,16 +39,19 @@ users = ["ann"]
 users = ["bob"]
 """
 _which = st.integers(min_value=0, max_value=20)
+_SHAPES = (ONE_DEVICE, worker_devices(0.5), worker_devices(0.3), worker_devices(2))
 _ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
 
 
 class Life(RuleBasedStateMachine):
     start_pool = None
     policy = ""
+    shapes = (ONE_DEVICE,)
 
     def __init__(self):
         super().__init__()
         self.loop = asyncio.new_event_loop()
+        self.beside = {}
         self.pool = self.run(type(self).start_pool())
         for name in _HOSTS:
             self.pool.host(name, 0 if name == "c" else 2, durable=name == "c")
@@ -79,9 +84,11 @@ class Life(RuleBasedStateMachine):
         more=st.integers(0, 2),
         user=st.sampled_from(["ann", "bob"]),
         priority=st.sampled_from(["interactive", "batch"]),
+        shape=_which,
     )
-    def claim(self, least, more, user, priority):
-        self.run(self.pool.claim(least, least + more, user, priority=priority))
+    def claim(self, least, more, user, priority, shape):
+        devices = self.shapes[shape % len(self.shapes)]
+        self.run(self.pool.claim(least, least + more, user, priority=priority, devices=devices))
 
     @precondition(lambda self: self.claims())
     @rule(which=_which)
@@ -150,9 +157,22 @@ class Life(RuleBasedStateMachine):
             agent.schedulers[alive[other % len(alive)]] = ProcessPhase.FAILED
 
     @invariant()
-    def no_device_is_leased_twice(self):
-        devices = [lease.device for lease in self.pool.service.books.leases.values()]
-        assert len(devices) == len(set(devices))
+    def no_device_is_leased_beyond_one(self):
+        held = self.held_of_devices()
+        assert max(held.values(), default=0) <= WHOLE_DEVICE
+
+    @invariant()
+    def nobody_shares_a_device_but_their_own(self):
+        books, owners = self.pool.service.books, {}
+        for lease in books.leases.values():
+            owner = books.claims[lease.claim_id].claim.owner
+            assert all(owners.setdefault(uuid, owner) == owner for uuid in lease.devices)
+
+    def held_of_devices(self):
+        held = Counter()
+        for lease in self.pool.service.books.leases.values():
+            held.update(dict.fromkeys(lease.devices, lease.share))
+        return held
 
     @invariant()
     def a_host_by_itself_stands_as_a_pass_sees_it(self):
@@ -164,11 +184,26 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def no_device_is_granted_under_a_process(self):
-        leases = {x.device: x.id for x in self.pool.service.books.leases.values()}
+        leases, held = self.pool.service.books.leases, self.held_of_devices()
         for agent in self.pool.agents.values():
-            for lease_id in agent.workers:
-                device = agent.placed[lease_id][2]
-                assert leases.get(device, lease_id) == lease_id
+            for lease_id in agent.workers.keys() - leases.keys():
+                # Nobody knows any more how much of its device it had.
+                for uuid in (agent.placed[lease_id][2], *agent.further[lease_id]):
+                    assert not held[uuid] or self.had_beside(lease_id, uuid)
+
+    def had_beside(self, lease_id, uuid):
+        """Whether those that hold a device now held it with this worker."""
+        holders = {x.id for x in self.pool.service.books.leases.values() if uuid in x.devices}
+        return holders <= self.beside.get((lease_id, uuid), set())
+
+    @invariant()
+    def who_is_beside_whom_is_noted(self):
+        for lease in self.pool.service.books.leases.values():
+            for uuid in lease.devices:
+                others = {
+                    x.id for x in self.pool.service.books.leases.values() if uuid in x.devices
+                }
+                self.beside.setdefault((lease.id, uuid), set()).update(others)
 
     @invariant()
     def nothing_is_left_of_an_ended_claim(self):
@@ -197,28 +232,26 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def what_is_held_is_what_is_charged(self):
         books = self.pool.service.books
-        held = Counter(
-            f"default/{books.claims[x.claim_id].claim.owner}" for x in books.leases.values()
-        )
+        held = Counter()
+        for lease in books.leases.values():
+            held[f"default/{books.claims[lease.claim_id].claim.owner}"] += lease.thousandths
         if self.policy:
             held = Counter({f"{leaf[-3:]}s/{leaf[-3:]}": n for leaf, n in held.items()})
         charged = {leaf: used.decayed.held for leaf, used in books.usage.items()}
-        assert {leaf: n for leaf, n in charged.items() if n} == {
-            leaf: 1000 * n for leaf, n in held.items()
-        }
+        assert {leaf: n for leaf, n in charged.items() if n} == dict(held)
 
     @invariant()
     def nobody_is_promised_what_another_keeps(self):
         books = self.pool.service.books
-        kept = {(x.host_id, x.device) for x in books.leases.values() if x.stays}
-        promised = [
-            (worker.host_id, uuid)
-            for record in books.claims.values()
-            for worker in record.promised
-            for uuid in worker.devices
-        ]
-        assert len(promised) == len(set(promised))
-        assert kept.isdisjoint(promised)
+        held = Counter()
+        for lease in books.leases.values():
+            if lease.stays:
+                held.update(dict.fromkeys(lease.devices, lease.share))
+        for record in books.claims.values():
+            share = record.claim.request.devices.share_of(1)
+            for worker in record.promised:
+                held.update(dict.fromkeys(worker.devices, share))
+        assert max(held.values(), default=0) <= WHOLE_DEVICE
 
     @invariant()
     def a_notice_is_always_for_somebody(self):
@@ -241,12 +274,22 @@ class Life(RuleBasedStateMachine):
         return ("host.lost", agent.host_id) not in kinds
 
 
-@pytest.mark.parametrize(("few_claims", "policy"), [(64, ""), (0, ""), (64, _TEAMS)])
-def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, policy, monkeypatch):
-    """No device twice, none freed before its process is gone, and a plan that is a fixpoint.
+@pytest.mark.parametrize(
+    ("few_claims", "policy", "shapes"),
+    [
+        (64, "", (ONE_DEVICE,)),
+        (0, "", (ONE_DEVICE,)),
+        (64, _TEAMS, (ONE_DEVICE,)),
+        (64, "", _SHAPES),
+        (0, "", _SHAPES),
+        (64, _TEAMS, _SHAPES),
+    ],
+)
+def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, policy, shapes, monkeypatch):
+    """No device beyond one, none freed before its process is gone, and a plan that is a fixpoint.
 
-    With many claims as well, when a pass is left out that could grant nothing, and with a policy
-    by which leases are taken back.
+    With many claims as well, when a pass is left out that could grant nothing, with a policy by
+    which leases are taken back, and with parts of devices and several for each worker.
     """
     monkeypatch.setattr(planning, "_FEW_CLAIMS", few_claims)
     limits = settings(
@@ -255,5 +298,6 @@ def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, policy, mo
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    here = type("Here", (Life,), {"start_pool": staticmethod(start_pool), "policy": policy})
+    terms = {"start_pool": staticmethod(start_pool), "policy": policy, "shapes": shapes}
+    here = type("Here", (Life,), terms)
     run_state_machine_as_test(here, settings=limits)
