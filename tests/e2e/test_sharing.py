@@ -114,6 +114,27 @@ def test_agents_death_loses_no_part(sharing: RunningPool) -> None:
     eventually(lambda: not _is_locked(device), 5, "its lock is let go")
 
 
+def test_managers_death_loses_no_part(sharing: RunningPool) -> None:
+    """The next one knows what each claim has of a device, and leases no more than is left."""
+    api = sharing.api_of("ann")
+    claims = [api.claim(1, gpus_per_worker=share) for share in (0.5, 0.3)]
+    whole = api.claim(1)
+    for claim in (*claims, whole):
+        sharing.wait_phase(claim, "running")
+    workers = [sharing.worker_of(claim) for claim in (*claims, whole)]
+    assert sharing.manager is not None
+    strike(sharing.manager, signal.SIGKILL)
+    sharing.start_manager()
+    sharing.wait_joined(sharing.agent)
+    waits, starts = api.claim(1, gpus_per_worker=0.3), api.claim(1, gpus_per_worker=0.2)
+    sharing.wait_phase(starts, "running")
+    stays(lambda: api.phase(waits) == "pending", 1, "it waits")
+    assert all(worker.lives for worker in workers)
+    sharing.end(claims[1])
+    sharing.wait_phase(waits, "running")
+    assert _devices(sharing, waits) == _devices(sharing, claims[0])
+
+
 def test_agents_death_loses_no_device_of_a_worker_with_several(sharing: RunningPool) -> None:
     """All its locks come back, and all its devices are free when it has gone."""
     claim = sharing.api.claim(1, gpus_per_worker=2)
