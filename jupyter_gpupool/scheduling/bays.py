@@ -73,6 +73,14 @@ class Bay:
         """
         return [each for each in self.parts.items() if self.leasable >> each[0] & 1]
 
+    def parts_of(self, sharer: str, least: int) -> list[tuple[int, int]]:
+        """Those of them that some people share and of which at least so much is left."""
+        return [
+            (position, left)
+            for position, left in self.parts.items()
+            if left >= least and self.sharers[position] == sharer and self.leasable >> position & 1
+        ]
+
     def copy(self) -> "Bay":
         """Give a bay that changes apart from this one."""
         return Bay(

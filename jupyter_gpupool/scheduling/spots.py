@@ -121,8 +121,7 @@ def _tightest(inventory: Inventory, wish: Wish) -> Spot | None:
         fitting = [
             (left, number, position)
             for number in bits(tier & inventory.shared_by.get(wish.sharer, 0))
-            for position, left in inventory.bays[number].open_parts()
-            if left >= shape.share and inventory.bays[number].sharers[position] == wish.sharer
+            for position, left in inventory.bays[number].parts_of(wish.sharer, shape.share)
             if inventory.room(number, shape)
         ]
         if fitting:
