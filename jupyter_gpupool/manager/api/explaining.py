@@ -32,6 +32,7 @@ class Situation:
         yours: How many of the devices that would do its reader's other claims hold, by name.
         start: When it is thought to start, if it waits and that can be told.
         expected: How long it is thought to take.
+        idle: Which rule on idle claims is for it, and when it would act; "" if there are none.
         gave_up: So many of its workers were given up lately that none is started for now.
     """
 
@@ -45,6 +46,7 @@ class Situation:
     yours: Mapping[str, int] = field(default_factory=dict)
     start: Start | None = None
     expected: Expected | None = None
+    idle: str = ""
 
     def since(self, moment: datetime) -> str:
         """How long ago that was, or will be, in words."""
@@ -136,6 +138,7 @@ def _running(seen: Situation) -> Iterator[str]:
         yield f"It will lose devices in {left}: {claim.warning.reason}"
     yield from _fewer(seen)
     yield from _kernels(seen)
+    yield from filter(None, (seen.idle,))
     yield from _limits(seen)
 
 

@@ -13,6 +13,7 @@ from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.environments import Barring
 from jupyter_gpupool.manager.service.giving_up import MOST_FAILURES, failures_in_window
 from jupyter_gpupool.manager.service.host_shapes import host_shapes
+from jupyter_gpupool.manager.service.idle_watching import situation_of, watch_of
 from jupyter_gpupool.manager.service.process_logs import fetch_logs, wanted_logs
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
@@ -28,7 +29,7 @@ from jupyter_gpupool.manager.service.using import (
     over,
 )
 from jupyter_gpupool.manager.service.worker_shapes import worker_shape
-from jupyter_gpupool.pool.claim import ImpossibleTransition
+from jupyter_gpupool.pool.claim import ImpossibleTransition, Phase
 from jupyter_gpupool.pool.claim_events import Kept
 from jupyter_gpupool.pool.errors import Conflict, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, KernelId, UserName
@@ -43,6 +44,8 @@ from jupyter_gpupool.protocol.using import (
     KernelState,
     LogsView,
 )
+from jupyter_gpupool.scheduling.idle import deciding
+from jupyter_gpupool.scheduling.idle_outlook import outlook_in_words
 from jupyter_gpupool.scheduling.prospects import prospects, would_do
 from jupyter_gpupool.scheduling.shape import HostShape, WorkerShape
 
@@ -185,9 +188,20 @@ def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situa
         prospects=prospects(shape, hosts, leased),
         yours=_held_by(reader, record, shape, hosts, books),
         kernels=service.activity.views(claim.id, claim.kernels),
+        idle=_idle(record, service),
         gave_up=failures >= MOST_FAILURES,
         now=service.clock.now(),
     )
+
+
+def _idle(record: ClaimRecord, service: Service) -> str:
+    if record.claim.phase is not Phase.RUNNING or not service.books.policy.policy.idle:
+        return ""
+    unit = service.preview()
+    watch = watch_of(unit, record.claim)
+    seen = situation_of(unit, record, watch)
+    rule = deciding(seen.rules, seen.subject, unit.now)
+    return outlook_in_words(watch, rule, seen.subject)
 
 
 def _held_by(

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from jupyter_gpupool.pool.claim import WAITING, Phase
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.host import Host, HostPhase
+from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
 from jupyter_gpupool.pool.request import ClaimRequest
@@ -97,6 +98,7 @@ class _Looking:
             awaits=claim.id in self._awaiting,
             started_s=min(granted_s, default=None),
             attained_s=self._attained_s(leases),
+            idle=_is_idle(claim),
             # Until hibernation keeps results, a claim is hibernated only for another's share.
             can_hibernate=not self._by_service,
             hibernated=claim.phase is Phase.RESUMING,
@@ -138,6 +140,12 @@ class _Looking:
         place = record.claim.scheduler
         host = self._view.hosts.get(place.host_id) if place is not None else None
         return None if host is None else host.phase
+
+
+def _is_idle(claim: Claim) -> bool:
+    """Whether a rule on idle claims has said so to its user, and it does nothing since."""
+    evidence = None if claim.warning is None else claim.warning.evidence
+    return evidence is not None and evidence.ground in (Ground.IDLE, Ground.ORPHANED)
 
 
 def _awaiting(noticed: Iterable[Lease]) -> Iterator[ClaimId]:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from manager_harness.idle_player import a_running_claim, apply
+from manager_harness.idle_player import IdlePlayer, a_running_claim, apply
 
 from jupyter_gpupool.manager.service.using import KeepClaim, keep_claim
 from jupyter_gpupool.pool.claim import Phase
@@ -187,6 +187,18 @@ async def test_another_warning_comes_first(idler):
     await idler.pool.claim(2, user="bob")
     assert idler.claim.warning.evidence is None
     assert (await idler.rest(16 * MINUTE)).warning.evidence is None
+
+
+async def test_others_take_an_idle_claim_before_a_busy_one(pool):
+    """And at once, for nobody is interrupted."""
+    await apply(pool, TEAMS.replace("gpus = 2", "gpus = 1") + RULE)
+    agent = await pool.joined("a", 2)
+    used, forgotten = await pool.claim(1), await pool.claim(1)
+    await pool.come_up(agent)
+    await IdlePlayer(pool, agent, forgotten.id).rest(15 * MINUTE)
+    await pool.claim(1, user="bob")
+    assert pool.now(forgotten).end is EndKind.RECLAIMED
+    assert pool.now(used).warning is None
 
 
 async def test_keep_postpones_what_is_idle(idler):
