@@ -5,8 +5,8 @@ Used by `cluster`, and by the command that holds a claim.
 
 import sys
 
-from jupyter_gpupool.pool.claim import Warning_
 from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.warned import WarningView
 
 from .progress import Progress, progress
 
@@ -22,7 +22,7 @@ class Voice:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._warned: Warning_ | None = None
+        self._warned: WarningView | None = None
         self._progress: Progress | None = None
 
     def fall_silent(self) -> None:
@@ -56,7 +56,7 @@ class Voice:
         self._warned = view.warning
 
 
-def warning_text(name: str, warning: Warning_) -> str:
+def warning_text(name: str, warning: WarningView) -> str:
     """A warning in one line, its deadline in the reader's own time zone."""
     deadline = warning.deadline.astimezone()
     due = f"{deadline:%Y-%m-%d %H:%M:%S %Z}"

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from jupyter_gpupool.pool.agreement import that_matter
-from jupyter_gpupool.pool.claim import Phase, StoryLine, Warning_
+from jupyter_gpupool.pool.claim import Phase, StoryLine
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import Device, DeviceProcess, Health
 from jupyter_gpupool.pool.errors import BadRequest
@@ -28,6 +28,7 @@ from .bodies import PRINTABLE, Body, View, Words
 from .estimates import ComingView, StartView
 from .reserving import ReservationView
 from .using import KernelView, UsedFrom
+from .warned import WarnedView, WarningView
 
 API = "/api/v1"
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -186,7 +187,7 @@ class ClaimView(View):
     started_at: datetime | None = None
     expires_at: datetime | None = None
     end: EndKind | None = None
-    warning: Warning_ | None = None
+    warning: WarningView | None = None
     problem: str = ""
     """What keeps its processes from their work while it runs, with what to do; "" while all do."""
     kept_until: datetime | None = None
@@ -340,6 +341,8 @@ class StatusView(View):
     """The caller's claims that wait and may start, in line; the first few."""
     reservations: tuple[ReservationView, ...] = ()
     """Those that are open, or will be within a day; the first few."""
+    warned: tuple[WarnedView, ...] = ()
+    """The caller's claims of which something will be taken, the soonest first; the first few."""
     problems: tuple[str, ...] = ()
     """What keeps the caller's claims from their work, a sentence each, the first few; before that,
     for admins, what is wrong with the manager itself."""

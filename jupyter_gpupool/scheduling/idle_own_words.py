@@ -47,15 +47,16 @@ _DONE = {
 
 def warning_in_words(evidence: Evidence, held: Held) -> str:
     """Why, by which rule, and what comes of it unless something changes."""
-    return f"{_why(evidence, held)} {_by(evidence)} {_WILL[evidence.action]}"
+    return f"{why_in_words(evidence, held)} {_by(evidence)} {_WILL[evidence.action]}"
 
 
 def taking_in_words(evidence: Evidence, held: Held) -> str:
     """The same once it is done."""
-    return f"{_why(evidence, held)} {_by(evidence)} {_DONE[evidence.action]}"
+    return f"{why_in_words(evidence, held)} {_by(evidence)} {_DONE[evidence.action]}"
 
 
-def _why(evidence: Evidence, held: Held) -> str:
+def why_in_words(evidence: Evidence, held: Held) -> str:
+    """What showed that nobody uses it; neither the rule nor what comes of it."""
     lasted = format_duration(timedelta(milliseconds=evidence.lasted_ms))
     details = ", ".join(shown(evidence))
     in_detail = f" ({details})" if details else ""

@@ -52,6 +52,12 @@ def kept(watch: Watch, bounds: KeepAlive, for_ms: int, reason: str) -> Watch:
     return replace(watch, keeps=keeps, warned=warned)
 
 
+def longest_ms(watch: Watch, bounds: KeepAlive) -> int:
+    """For how long a claim can be kept from now on; what is left of an earlier keep is given up."""
+    left_ms = in_ms(bounds.per_day_s) - _of_the_day(_given_up(watch), watch.now_ms)
+    return max(0, min(in_ms(bounds.longest_s), left_ms))
+
+
 def _given_up(watch: Watch) -> tuple[Keep, ...]:
     """The keeps as they are if the last one ends now."""
     if not watch.is_kept:

@@ -6,6 +6,7 @@ from idle_world import Watching, a_rule
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.idle_rule import KeepAlive, Terms
 from jupyter_gpupool.scheduling.idle_verdicts import Call
+from jupyter_gpupool.scheduling.keep_alive import longest_ms
 
 _HOUR_S = 3600.0
 _BOUNDS = KeepAlive(longest_s=2 * _HOUR_S, per_day_s=3 * _HOUR_S)
@@ -81,3 +82,12 @@ def test_a_keep_clears_the_warning_and_leaves_that_of_the_longest_time():
     claim.see_minutes(10, gpu_peak=900)
     claim.keep(60)
     assert claim.watch.warned is not None
+
+
+def test_what_may_be_kept_now_is_known_beforehand(claim):
+    """A keep of just that length is taken, whatever was kept before."""
+    for expected_s in (2 * _HOUR_S, _HOUR_S, 0.0):
+        assert longest_ms(claim.watch, _BOUNDS) == expected_s * 1000
+        if expected_s:
+            claim.keep(expected_s)
+            claim.see_minutes(round(expected_s / 60))

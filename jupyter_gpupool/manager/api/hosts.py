@@ -21,6 +21,7 @@ from .parts import TheService, UserCaller
 from .problems import responses
 from .reservations import reservation_views
 from .views import device_views, host_views, start_view, status_view
+from .warning_views import warned_views
 
 _MOST_COMING = 5
 _MOST_PROBLEMS = 5
@@ -40,6 +41,7 @@ async def status(caller: UserCaller, service: TheService) -> Response:
     coming = sorted(_coming(mine, service), key=lambda each: (each.place, each.claim))
     more = {
         "coming": tuple(coming[:_MOST_COMING]),
+        "warned": warned_views(caller, service.books, service.clock.now()),
         "reservations": _booked_soon(service),
         "problems": (*_of_manager(caller, service), *_of_claims(caller, service.books)),
     }

@@ -35,6 +35,8 @@ from jupyter_gpupool.protocol.link import DeviceReport
 from jupyter_gpupool.protocol.using import KernelView
 from jupyter_gpupool.scheduling.decisions import Waiting
 
+from .warning_views import warning_view
+
 _CLAIMS = TypeAdapter(Sequence[ClaimView])
 
 
@@ -68,7 +70,7 @@ def claim_view(
         started_at=claim.started_at,
         expires_at=claim.expires_at,
         end=claim.end,
-        warning=claim.warning,
+        warning=warning_view(record, books, now),
         problem=" ".join(each.text for each in claim.problems),
         kept_until=claim.kept_until if is_kept else None,
         environment=claim.request.environment,

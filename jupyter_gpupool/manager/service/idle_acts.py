@@ -16,15 +16,13 @@ from jupyter_gpupool.pool.claim_events import (
     WarningCleared,
 )
 from jupyter_gpupool.pool.ids import ClaimId
-from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.request import OnIdle, WorkerBounds
-from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.scheduling.idle_own_words import Held, taking_in_words, warning_in_words
 from jupyter_gpupool.scheduling.idle_verdicts import Cleared, Verdict
 from jupyter_gpupool.scheduling.idle_wording import why_cleared
 
 from .arrows import settle, take
-from .idle_subjects import models_of
+from .idle_subjects import held_of
 
 if TYPE_CHECKING:
     from .unit import UnitOfWork
@@ -74,8 +72,4 @@ def _clear(unit: "UnitOfWork", claim_id: ClaimId, reason: str) -> None:
 
 
 def _held(unit: "UnitOfWork", claim_id: ClaimId) -> Held:
-    leases = tuple(lease for lease in unit.leases_of(claim_id) if lease.counts)
-    count = sum(lease.thousandths for lease in leases) / WHOLE_DEVICE
-    kinds = set(models_of(unit, leases))
-    what = f"{count:g} {kinds.pop()}" if len(kinds) == 1 else plural(round(count), "device")
-    return Held(devices=what.removeprefix("1 "), several=count > 1)
+    return held_of(unit, tuple(lease for lease in unit.leases_of(claim_id) if lease.counts))

@@ -6,7 +6,9 @@ Called by `idle_watching` for each sample, and when people ask which rule is for
 from collections.abc import Iterator
 
 from jupyter_gpupool.pool.idle_match import OwnWish, Subject
-from jupyter_gpupool.pool.lease import Lease
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
+from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.scheduling.idle_own_words import Held
 
 from .records import ClaimRecord
 from .standing import View
@@ -43,6 +45,14 @@ def models_of(view: View, leases: tuple[Lease, ...]) -> Iterator[str]:
         host = view.hosts.get(lease.host_id)
         devices = () if host is None else host.devices
         yield from (device.model for device in devices if device.uuid in lease.devices)
+
+
+def held_of(view: View, leases: tuple[Lease, ...]) -> Held:
+    """What a claim holds with these leases, as its user calls it."""
+    count = sum(lease.thousandths for lease in leases) / WHOLE_DEVICE
+    kinds = set(models_of(view, leases))
+    what = f"{count:g} {kinds.pop()}" if len(kinds) == 1 else plural(round(count), "device")
+    return Held(devices=what.removeprefix("1 "), several=count > 1)
 
 
 def is_protected(view: View, record: ClaimRecord, held_s: float) -> bool:

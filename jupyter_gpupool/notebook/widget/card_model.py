@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from jupyter_gpupool.notebook.moments import counted, roughly
 from jupyter_gpupool.notebook.workers import devices_text
-from jupyter_gpupool.pool.claim import Phase, Warning_
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import format_bytes, plural
 from jupyter_gpupool.protocol.api import ClaimView, DeviceView, LeaseView, WaitView
@@ -189,7 +189,7 @@ def _row(lease: LeaseView, snapshot: Snapshot, words: Words) -> DeviceRow:
 
 def _notice(view: ClaimView, words: Words) -> Notice:
     warning = view.warning
-    assert isinstance(warning, Warning_), "a warned claim has its warning"
+    assert warning is not None, "a warned claim has its warning"
     held = counted(view)
     template = words.takes_one if len(held) == 1 else words.takes_many
     return Notice(
