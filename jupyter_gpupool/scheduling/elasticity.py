@@ -55,22 +55,23 @@ class _NewHost:
     cpu: int
     memory: int
 
-    def add(self, shape: WorkerShape) -> bool:
-        """Put one worker here, if it fits."""
+    def takes(self, shape: WorkerShape) -> bool:
+        """Whether one more worker fits."""
         if shape.cpu > self.cpu or shape.memory_bytes > self.memory:
             return False
         if shape.share:
-            fitting = [free for free in self.devices if free >= shape.share]
-            if not fitting:
-                return False
-            self.devices[self.devices.index(min(fitting))] -= shape.share
-        elif self.devices.count(WHOLE_DEVICE) < shape.devices:
-            return False
+            return max(self.devices, default=0) >= shape.share
+        return self.devices.count(WHOLE_DEVICE) >= shape.devices
+
+    def add(self, shape: WorkerShape) -> None:
+        """Put one worker here; it has to fit."""
+        if shape.share:
+            tightest = min(free for free in self.devices if free >= shape.share)
+            self.devices[self.devices.index(tightest)] -= shape.share
         for _ in range(shape.devices):
             self.devices[self.devices.index(WHOLE_DEVICE)] = 0
         self.cpu -= shape.cpu
         self.memory -= shape.memory_bytes
-        return True
 
 
 @dataclass(slots=True)
@@ -134,15 +135,20 @@ def _hosts_for(
     """The hosts of an offer once so many workers are on them, or None if they do not fit."""
     if not all(would_do(shape, offer.host, device) for device in offer.host.devices):
         return None
-    hosts = [_copy(host) for host in packing.hosts if host.offer is offer]
+    hosts = [host for host in packing.hosts if host.offer is offer]
+    full, at, mine = packing.full.get(offer.name, 0), 0, -1
     for _ in range(count):
-        if any(host.add(shape) for host in hosts):
-            continue
-        fresh = _empty(offer)
-        has = len(hosts) + packing.full.get(offer.name, 0)
-        if has >= offer.most or not fresh.add(shape):
-            return None
-        hosts.append(fresh)
+        # Whoever has no room for one worker has none for the next.
+        while at < len(hosts) and not hosts[at].takes(shape):
+            at += 1
+        if at == len(hosts):
+            if at + full >= offer.most or not _empty(offer).takes(shape):
+                return None
+            hosts.append(_empty(offer))
+        elif mine < at:
+            hosts[at] = _copy(hosts[at])
+        mine = at
+        hosts[at].add(shape)
     return hosts
 
 

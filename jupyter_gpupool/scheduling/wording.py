@@ -1,6 +1,7 @@
 """What a pass has decided, as actions with the sentence that their people read."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from jupyter_gpupool.pool.units import plural
 
@@ -15,8 +16,12 @@ def grant_of(ledger: Ledger, member: Member, spots: Sequence[Spot]) -> Grant:
     workers = ledger.named(spots)
     hosts = len({worker.host_id for worker in workers})
     devices = sum(len(worker.devices) for worker in workers)
-    what = f"{plural(devices, 'device')} on {plural(hosts, 'host')}"
-    return Grant(claim_id=member.view.id, workers=workers, reason=f"{what} granted.")
+    return Grant(claim_id=member.view.id, workers=workers, reason=_granted(devices, hosts))
+
+
+@lru_cache(maxsize=1024)
+def _granted(devices: int, hosts: int) -> str:
+    return f"{plural(devices, 'device')} on {plural(hosts, 'host')} granted."
 
 
 def promise_of(ledger: Ledger, claimant: Member, spots: Sequence[Spot]) -> Promise:
