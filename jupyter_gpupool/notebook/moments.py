@@ -11,9 +11,11 @@ from math import inf
 
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.lease import LeasePhase
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import format_bytes, plural
 from jupyter_gpupool.protocol.api import ClaimView, LeaseView
 from jupyter_gpupool.protocol.estimates import StartView
+
+from .workers import devices_text
 
 _COUNT = (LeasePhase.GRANTED, LeasePhase.RUNNING)
 _A_WEEK = timedelta(days=6)
@@ -63,7 +65,7 @@ def ordinal(number: int) -> str:
 
 def shape(view: ClaimView) -> str:
     """What a claim has, or what it asks for while it has nothing: "2 × A100", "1 to 4 devices"."""
-    models = [lease.model for lease in counted(view)]
+    models = [devices_text(lease, lease.model) for lease in counted(view)]
     return _held(models) if models else wanted(view)
 
 
@@ -71,6 +73,12 @@ def wanted(view: ClaimView) -> str:
     """What a claim asks for."""
     least, most = max(1, view.workers.min), max(1, view.workers.max)
     count = f"{least}" if least == most else f"{least} to {most}"
+    if view.gpu_memory is not None:
+        return f"{count} × {format_bytes(view.gpu_memory)} of a {view.model or 'device'}"
+    if view.gpus_per_worker < 1:
+        return f"{count} × {view.gpus_per_worker:g} of a {view.model or 'device'}"
+    if view.gpus_per_worker > 1:
+        return f"{count} × {view.gpus_per_worker:g} {view.model or 'devices'}"
     if view.model:
         return f"{count} × {view.model}"
     return plural(most, "device") if least == most else f"{count} devices"

@@ -57,6 +57,23 @@ def test_device_of_another_pool_is_shown_and_left_alone(
     theirs.end(second)
 
 
+def test_part_in_one_pool_is_all_of_the_device_to_another(
+    mine: RunningPool, theirs: RunningPool
+) -> None:
+    """What is left of it is for its own pool, until its last part is given back."""
+    parts = [mine.api.claim(1, gpus_per_worker=share) for share in (0.3, 0.4)]
+    for claim_id in parts:
+        mine.wait_phase(claim_id, "running")
+    eventually(lambda: _held(theirs) == 1, 15, "it is held elsewhere")
+    both = theirs.api.claim(2)
+    mine.end(parts[0])
+    assert _held(theirs) == 1
+    assert theirs.api.phase(both) == "pending"
+    mine.end(parts[1])
+    theirs.wait_phase(both, "running")
+    theirs.end(both)
+
+
 def test_two_pools_that_race_never_share_a_device(mine: RunningPool, theirs: RunningPool) -> None:
     """Whoever wins a device has it alone; both pools' claims are served in the end."""
     for _ in range(3):

@@ -7,6 +7,7 @@ import pytest
 
 from jupyter_gpupool.notebook.card import CardState, card_html, card_state, card_text
 from jupyter_gpupool.notebook.moments import clock, ordinal, shape
+from jupyter_gpupool.notebook.workers import devices_text
 from jupyter_gpupool.pool.claim import Phase, Warning_
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.protocol.api import ClaimView, WaitView
@@ -129,3 +130,34 @@ def test_claim_that_ends_says_why_and_no_more(a_view: View, a_lease: Callable[..
         "gpupool claim mine: ending\nIts scheduler was lost · as of 14:16"
     )
     assert "gpu-1" not in card_html(view, NOW)
+
+
+@pytest.mark.parametrize(
+    ("lease", "words"),
+    [
+        ({}, "A100"),
+        ({"share": 0.25}, "0.25 of A100"),
+        ({"devices": ("GPU-1", "GPU-2")}, "2×A100"),
+    ],
+)
+def test_card_says_how_much_of_devices_a_worker_has(a_view, a_lease, lease, words) -> None:
+    """A device, a part of one, or several."""
+    held = a_lease("host", **lease)
+    assert devices_text(held, held.model) == words
+    assert words in card_html(a_view(leases=(held,)), NOW)
+    assert f"1 × {words} on host" in card_text(a_view(leases=(held,)), NOW)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"gpus_per_worker": 0.5}, "waiting for 2 × 0.5 of a device"),
+        ({"gpus_per_worker": 4, "model": "H100"}, "waiting for 2 × 4 H100"),
+        ({"gpus_per_worker": 0, "gpu_memory": 10 * 2**30}, "waiting for 2 × 10 GiB of a device"),
+    ],
+)
+def test_waiting_claim_says_how_much_of_devices_it_asks_for(a_view, terms, words) -> None:
+    """For each of its workers."""
+    wait = WaitView(place=1, reason="All are in use.")
+    view = a_view(phase="pending", workers={"min": 2, "max": 2}, wait=wait, **terms)
+    assert words in card_text(view, NOW)
