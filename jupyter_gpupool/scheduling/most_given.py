@@ -2,10 +2,9 @@
 
 Kept by `victims.Holders`. Most who look for room in a full pool look in vain, and a search finds
 that out only once it has asked everybody. What is told here is never too little: who needs more
-need not look.
+need not look. Nothing is counted before it is asked for: near queues are often enough.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
@@ -53,31 +52,19 @@ class MostGiven:
         return sum(count for kind, count in self._held_by(queue).items() if kind in accepted)
 
     def _held_by(self, queue: int) -> Mapping[int, int]:
-        if not self._of:
-            self._count_all()
         found = self._of.get(queue)
         if found is None:
             found = self._of[queue] = {}
+            bays = self._ledger.inventory.bays
             for member in self._held.get(queue, {}).values():
-                self._count(member, (queue,))
+                each = member.view.worker.devices or 1
+                for spot in member.spots:
+                    kind = bays[spot.bay].kind
+                    found[kind] = found.get(kind, 0) + each
             for child in self._ledger.children[queue]:
                 for kind, count in self._held_by(child).items():
                     found[kind] = found.get(kind, 0) + count
         return found
-
-    def _count_all(self) -> None:
-        self._of = {queue: {} for queue in range(len(self._ledger.names))}
-        for members in self._held.values():
-            for member in members.values():
-                self._count(member, member.path)
-
-    def _count(self, member: Member, queues: Iterable[int]) -> None:
-        bays, each = self._ledger.inventory.bays, member.view.worker.devices or 1
-        kinds = Counter([bays[spot.bay].kind for spot in member.spots])
-        for kind, workers in kinds.items():
-            for queue in queues:
-                found = self._of[queue]
-                found[kind] = found.get(kind, 0) + each * workers
 
     def oldest_s(self, queue: int) -> float:
         """When whoever runs longest in or below a queue started; infinite if nobody does."""

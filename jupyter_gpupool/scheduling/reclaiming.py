@@ -39,11 +39,8 @@ def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
     kind = (reclaim_for, claimant.leaf, claimant.view.worker, claimant.view.priority)
     if not holders.may_search(kind, count):
         return None
-    sides = tuple(asking.sides())
-    most = sum(holders.most_given.devices(side, claimant.view.worker) for side in sides)
-    if not might_be_enough(ledger, claimant, most):
+    if not might_be_enough(ledger, claimant, asking.most_given()):
         return holders.found(kind, count, None)
-    is_of_use = most or (sides and not needs_devices_alone(ledger, claimant))
     pieces = (
         piece
         for piece in asked_in_turn(holders, asking.below)
@@ -53,7 +50,7 @@ def reclaim_for(holders: Holders, claimant: Member) -> Room | None:
         ledger,
         claimant,
         # Where nobody has anything of use, it fits on what is free or not at all.
-        pieces if is_of_use else iter(()),
+        pieces if asking.is_of_use() else iter(()),
         # Those that are only moved lose nothing.
         lambda taken, _: asking.may_take(taken),
         may_move=ledger.rules.may_move,
@@ -97,6 +94,17 @@ class Asking:
             for child in self.below(self.ledger.parent[mine]):
                 if child not in path and not self._is_all_protected(child):
                     yield child
+
+    def most_given(self) -> Iterator[int]:
+        """Devices of use to the claim that each of these could give at the most, the near first."""
+        shape, most_given = self.claimant.view.worker, self.holders.most_given
+        return (most_given.devices(side, shape) for side in self.sides())
+
+    def is_of_use(self) -> bool:
+        """Whether it can help at all to ask others."""
+        if needs_devices_alone(self.ledger, self.claimant):
+            return any(self.most_given())
+        return any(True for _ in self.sides())
 
     def _is_all_protected(self, side: int) -> bool:
         """Whether all who hold anything below a sibling of the claim's path are too young."""
