@@ -1,8 +1,8 @@
 """What becomes of a scheduler or worker that ended by itself. Pure.
 
 Called by `carry_out` once nothing of the process is left. A scheduler is never started again: its
-claim's futures died with it. A worker that was handing over has retired; any other is judged by
-`restarts`.
+claim's futures died with it. A worker that was handing over has retired, and so has a holder that
+its scheduler let go; any other is judged by `restarts`.
 """
 
 from dataclasses import dataclass, replace
@@ -35,11 +35,11 @@ def after_own_end(seen: Seen, ended: Ended, around: Circumstances) -> Seen:
     """The process after it ended by itself."""
     if seen.key.role is Role.SCHEDULER:
         return failed(seen, _story(seen, ended, around, ""), around.now_s)
-    if around.retires or seen.retired or seen.retiring:
+    clean = not seen.killed_for and _is_clean(seen, ended)
+    if around.retires or seen.retired or seen.retiring or (clean and seen.key.role is Role.HOLDER):
         return replace(seen, stage=Stage.RETIRED, registered=False)
     if around.scheduler_failed:
         return failed(seen, "Its claim's scheduler is gone.", around.now_s)
-    clean = not seen.killed_for and _is_clean(seen, ended)
     verdict = after_end(seen.history, clean=clean, now_s=around.now_s)
     if not verdict.again:
         lost = replace(seen, history=verdict.history)
@@ -62,7 +62,9 @@ def _is_clean(seen: Seen, ended: Ended) -> bool:
 
 
 def _again(seen: Seen, ended: Ended, verdict: Verdict, *, clean: bool) -> Seen:
-    problem = "" if clean else f"The worker {_cause(seen, ended)}; it is being started again."
+    problem = (
+        "" if clean else f"The {seen.key.role} {_cause(seen, ended)}; it is being started again."
+    )
     return replace(
         seen, stage=Stage.AGAIN, history=verdict.history, registered=False, problem=problem
     )

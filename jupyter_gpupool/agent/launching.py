@@ -12,8 +12,15 @@ from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.request import WorkerOptions
 from jupyter_gpupool.pool.units import absolute_bytes, format_bytes
-from jupyter_gpupool.protocol.launch import Launch, SchedulerLaunch, Tls, WorkerLaunch
-from jupyter_gpupool.protocol.link import TlsCredentials
+from jupyter_gpupool.protocol.launch import (
+    HolderLaunch,
+    Launch,
+    Role,
+    SchedulerLaunch,
+    Tls,
+    WorkerLaunch,
+)
+from jupyter_gpupool.protocol.link import TlsCredentials, WantedHolder
 
 from .state_folder import StateFolder
 from .wanted import WantedProcess
@@ -54,7 +61,7 @@ def launch_of(
     key, claim = wanted.key, wanted.claim
     credentials = claim.worker_credentials
     scheduler = None
-    if claim.scheduler is not None and key.lease_id is None:
+    if claim.scheduler is not None and key.role is Role.SCHEDULER:
         credentials = claim.scheduler.credentials
         scheduler = SchedulerLaunch(dashboard_prefix=claim.scheduler.dashboard_prefix)
     return Launch(
@@ -71,6 +78,7 @@ def launch_of(
         scheduler_address=scheduler_address,
         worker=_worker(devices, wanted, terms) if devices else None,
         scheduler=scheduler,
+        holder=_holder(claim.holder) if key.role is Role.HOLDER else None,
     )
 
 
@@ -84,6 +92,11 @@ def memory_limit_bytes(wanted: WantedProcess, terms: HostTerms) -> int:
 def part_bytes(device_bytes: int, share: int) -> int:
     """How much memory so many thousandths of a device are."""
     return device_bytes * share // WHOLE_DEVICE
+
+
+def _holder(wanted: WantedHolder | None) -> HolderLaunch:
+    assert wanted is not None, "a holder runs only where one is wanted"
+    return HolderLaunch(memory_bytes=wanted.memory_bytes, quota_bytes=wanted.quota_bytes)
 
 
 def _tls(credentials: TlsCredentials) -> Tls:

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, LeaseId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.protocol.launch import Role
 
 from .keys import ProcessKey
 from .procfs import ProcessId
@@ -136,10 +137,11 @@ def _named(stem: str) -> Seen | None:
     if len(parts) != _PARTS or not parts[0] or not parts[1].isdigit():
         return None
     claim, start, lease, device = parts
-    if bool(lease) is not bool(device):
+    key = ProcessKey(ClaimId(claim), int(start), LeaseId(lease) if lease else None)
+    if (key.role is Role.WORKER) is not bool(device):
         return None
     return Seen(
-        key=ProcessKey(ClaimId(claim), int(start), LeaseId(lease) if lease else None),
+        key=key,
         stage=Stage.FORKING,
         uid=None,
         device=DeviceUuid(device) if device else None,

@@ -19,7 +19,7 @@ from jupyter_gpupool.protocol.link import (
 
 from .device_watch import DeviceWatch
 from .host_facts import HostFacts
-from .seen import scheduler_report, worker_report
+from .seen import holder_report, scheduler_report, worker_report
 from .states import Known, state_of
 from .table import Table
 
@@ -61,6 +61,7 @@ def host_report(
         kernel_environments=moment.kernel_environments,
         devices=device_reports(table, devices),
         schedulers=tuple(scheduler_report(r) for r in rows if r.key.role is Role.SCHEDULER),
+        holders=tuple(holder_report(r) for r in rows if r.key.role is Role.HOLDER),
         workers=tuple(worker_report(r) for r in rows if r.key.role is Role.WORKER),
         problem=moment.problem,
         can_start=moment.can_start,

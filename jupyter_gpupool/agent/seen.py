@@ -8,8 +8,14 @@ from enum import StrEnum
 
 from jupyter_gpupool.pool.ids import DeviceUuid, LeaseId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.protocol.keeping import Keeping
 from jupyter_gpupool.protocol.launch import Orders, SchedulerState, WorkerState
-from jupyter_gpupool.protocol.link import ProcessPhase, SchedulerReport, WorkerReport
+from jupyter_gpupool.protocol.link import (
+    HolderReport,
+    ProcessPhase,
+    SchedulerReport,
+    WorkerReport,
+)
 
 from .keys import ProcessKey
 from .procfs import ProcessId
@@ -43,13 +49,13 @@ class Seen:
     """One process as the agent sees it.
 
     Attributes:
-        device: The lease's device, the first of several; None for a scheduler.
+        device: The lease's device, the first of several; None for a scheduler and a holder.
         further: Its other devices.
         share: Thousandths of its device that are its.
         uid: Whose process it is; None if its record was damaged.
         process: Its process, which may have ended; None until its pid is known.
         used: Whether any process of it may have come to its device.
-        registered: A worker that its scheduler knows.
+        registered: A worker, or the holder, that its scheduler knows.
         still_named: Its scheduler may still name an earlier process of it.
         closing: Why a worker said it would go; "" while it stays.
         killed_for: Why the agent itself killed it; "" if it did not.
@@ -61,6 +67,7 @@ class Seen:
         orders: What it was last told.
         names_retiring: Workers, on any host, that a scheduler says hand over.
         names_retired: Workers, on any host, that a scheduler says have handed over.
+        keeping: Where a scheduler says the claim's results are; None until it has said so.
     """
 
     key: ProcessKey
@@ -90,10 +97,11 @@ class Seen:
     orders: Orders | None = None
     names_retiring: tuple[str, ...] = ()
     names_retired: tuple[str, ...] = ()
+    keeping: Keeping | None = None
 
     @property
     def devices(self) -> tuple[DeviceUuid, ...]:
-        """All its devices; none of a scheduler."""
+        """All its devices; none of a scheduler or a holder."""
         return () if self.device is None else (self.device, *self.further)
 
     def baseline_on(self, device: DeviceUuid) -> int | None:
@@ -133,6 +141,7 @@ def forking(seen: Seen) -> Seen:
         stopped="",
         over_share="",
         orders=None,
+        keeping=None,
     )
 
 
@@ -161,6 +170,7 @@ def scheduler_said(seen: Seen, state: SchedulerState) -> Seen:
         problem=state.problem,
         names_retiring=state.retiring,
         names_retired=state.retired,
+        keeping=state.keeping,
     )
 
 
@@ -236,6 +246,18 @@ def scheduler_report(seen: Seen) -> SchedulerReport:
         problem=seen.problem or seen.stopped,
         retiring=tuple(LeaseId(name) for name in seen.names_retiring),
         retired=tuple(LeaseId(name) for name in seen.names_retired),
+        keeping=seen.keeping,
+    )
+
+
+def holder_report(seen: Seen) -> HolderReport:
+    """What the manager is told of a holder."""
+    return HolderReport(
+        claim_id=seen.key.claim_id,
+        start=seen.key.start,
+        phase=phase_of(seen),
+        pid=seen.pid,
+        problem=seen.problem or seen.stopped,
     )
 
 

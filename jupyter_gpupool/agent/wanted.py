@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
-from jupyter_gpupool.protocol.launch import Orders
+from jupyter_gpupool.protocol.launch import Orders, Role
 from jupyter_gpupool.protocol.link import Desired, WantedClaim, WantedWorker
 
 from .keys import ProcessKey
@@ -16,7 +16,7 @@ from .keys import ProcessKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedProcess:
-    """One process that should run. `worker` is None for a scheduler."""
+    """One process that should run. `worker` is None for a scheduler and for a holder."""
 
     key: ProcessKey
     claim: WantedClaim
@@ -44,13 +44,18 @@ class WantedProcess:
 
     def orders(self, scheduler_address: str | None) -> Orders:
         """What it should be told, given where the claim's scheduler listens."""
-        if self.worker is not None:
+        if self.key.role is not Role.SCHEDULER:
             return Orders(scheduler_address=scheduler_address)
         assert self.claim.scheduler is not None
         scheduler = self.claim.scheduler
         here = (worker.lease_id for worker in self.claim.workers if worker.retire)
         retire = tuple(sorted({*here, *scheduler.retire}))
-        return Orders(retire=retire, keep_workers=scheduler.keep_workers)
+        return Orders(
+            retire=retire,
+            keep_workers=scheduler.keep_workers,
+            wish=scheduler.wish,
+            quota_bytes=scheduler.quota_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,7 @@ def is_news(desired: Desired, last_generation: int) -> bool:
 def _processes_of(claim: WantedClaim) -> list[WantedProcess]:
     scheduler_key = ProcessKey(claim.claim_id, claim.start)
     scheduler = [WantedProcess(key=scheduler_key, claim=claim)] if claim.scheduler else []
+    holder = [WantedProcess(key=scheduler_key.holder, claim=claim)] if claim.holder else []
     workers = [
         WantedProcess(
             key=ProcessKey(claim.claim_id, claim.start, worker.lease_id),
@@ -100,4 +106,4 @@ def _processes_of(claim: WantedClaim) -> list[WantedProcess]:
         )
         for worker in claim.workers
     ]
-    return scheduler + workers
+    return scheduler + holder + workers

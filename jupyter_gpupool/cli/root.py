@@ -18,6 +18,7 @@ from .demo import demo
 from .doctor.command import doctor
 from .estimate import estimate
 from .events import events
+from .hibernating import hibernate, resume
 from .policy.command import policy
 from .queues import queues
 from .reservations import reservations, reserve, unreserve
@@ -50,6 +51,8 @@ for _command in (
     claims,
     scale,
     release,
+    hibernate,
+    resume,
     estimate,
     explain,
     log,

@@ -17,9 +17,11 @@ from jupyter_gpupool.protocol.api import (
     ConnectionView,
     DeviceView,
     EventView,
+    HibernateBody,
     HostView,
     NewTokenView,
     ReleaseBody,
+    ResumeBody,
     ScaleBody,
     StatusView,
     TokenBody,
@@ -156,6 +158,19 @@ class PoolClient:
         body = make(ReleaseBody, reason=reason)
         answer = await self._http.send("POST", path, body=body, patience_s=patience_s)
         return one(ClaimView, answer)
+
+    async def hibernate(
+        self, claim_id: str, reason: str = "", *, key: str | None = None
+    ) -> ClaimView:
+        """Give a claim's devices back and keep its results."""
+        path = f"/claims/{_quoted(claim_id)}/hibernate"
+        body = make(HibernateBody, reason=reason)
+        return one(ClaimView, await self._http.send("POST", path, body=body, key=key))
+
+    async def resume(self, claim_id: str, *, key: str | None = None) -> ClaimView:
+        """Have devices again for a claim that hibernates."""
+        path = f"/claims/{_quoted(claim_id)}/resume"
+        return one(ClaimView, await self._http.send("POST", path, body=make(ResumeBody), key=key))
 
     async def connection(self, claim_id: str) -> ConnectionView:
         """What is needed to reach our own claim's scheduler."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gpupool.pool.errors import Conflict
+from jupyter_gpupool.protocol.api import ClaimView
 
 from .answers import Explanation, Logs, explanation_of, kept_for, logs_of
 from .reclaiming import OnReclaim, Reclaiming
@@ -61,6 +62,26 @@ class InUse:
             lambda client: kept_for(client, self.claim_id, duration, reason)
         )
         return until
+
+    def hibernate(self, reason: str = "") -> ClaimView:
+        """Give its devices back and keep its results; its client stays as it is.
+
+        Running tasks run again once it is resumed; finished results stay readable meanwhile.
+
+        Raises:
+            Conflict: If it does not run.
+        """
+        view: ClaimView = self._ask(lambda client: client.hibernate(self.claim_id, reason))
+        return view
+
+    def resume(self) -> ClaimView:
+        """Have devices for it again as soon as the pool has room.
+
+        Raises:
+            Conflict: If it does not hibernate.
+        """
+        view: ClaimView = self._ask(lambda client: client.resume(self.claim_id))
+        return view
 
     def explain(self) -> Explanation:
         """Why it is where it is: its place in line, what binds it, when it may start."""

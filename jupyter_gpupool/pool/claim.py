@@ -6,7 +6,7 @@ design: (phase, event) → one function named after both ends. Pure: time is pas
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar, TypeVar
 
@@ -15,6 +15,8 @@ from .claim_events import ClaimEvent, EndKind
 from .errors import Conflict
 from .event import EventKind
 from .evidence import Evidence
+from .hibernation import KEPT_RESULTS, Hibernation
+from .idle_rule import Otherwise
 from .ids import ClaimId, HostId, UserName
 from .kernel import Kernel
 from .process_problem import ProcessProblem
@@ -42,7 +44,7 @@ class Phase(StrEnum):
 WAITING = frozenset({Phase.PENDING, Phase.RESUMING})
 """Phases in which a claim waits for a grant."""
 HOLDING = frozenset({Phase.STARTING, Phase.RUNNING, Phase.HIBERNATING, Phase.ENDING})
-"""Phases in which a claim may hold leases."""
+"""Phases in which a claim may hold leases that are not just being freed."""
 OVER = frozenset({Phase.ENDING, Phase.ENDED})
 """Phases of a claim that nobody can use any more."""
 
@@ -87,11 +89,14 @@ class Claim:
         bounds: How many workers it wants now; the request's until it is scaled.
         wanted_since: When it last asked for what it has not yet: its place in line.
         failed_starts: Starts that came to nothing since it last ran.
-        expires_at: When it ends by itself; set on the first grant.
+        expires_at: When it ends by itself; set on the first grant. While it hibernates, until
+            when its results are kept.
+        latest_end: Beyond that it cannot live, whatever happens: its keys would not hold.
         kept_until: Nothing takes it as idle before: its user has said so.
         end: How it ended or is ending, else None.
         kernels: The Python processes that use it.
         problems: What keeps its processes from their work while it runs.
+        hibernation: From the wish for it until its results are back on workers, else None.
         story: Its last arrows, oldest first.
     """
 
@@ -108,11 +113,13 @@ class Claim:
     scheduler: SchedulerPlace | None = None
     started_at: datetime | None = None
     expires_at: datetime | None = None
+    latest_end: datetime | None = None
     warning: Warning_ | None = None
     kept_until: datetime | None = None
     end: EndKind | None = None
     kernels: tuple[Kernel, ...] = ()
     problems: tuple[ProcessProblem, ...] = ()
+    hibernation: Hibernation | None = None
     story: tuple[StoryLine, ...] = ()
 
     @property
@@ -212,11 +219,27 @@ def _to(claim: Claim, phase: Phase, event: ClaimEvent, now: datetime) -> Claim:
 
 def waiting_to_starting(claim: Claim, event: happened.Granted, now: datetime) -> Step:
     """Its minimum is granted. The clock of its time limit starts with the first grant."""
+    if claim.hibernation is not None:
+        return _resuming_to_starting(claim, claim.hibernation, event, now)
     life = min(claim.request.time_limit or event.longest_life, event.longest_life)
     after = replace(
         _to(claim, Phase.STARTING, event, now),
         scheduler=SchedulerPlace(host_id=event.scheduler_host),
         expires_at=claim.expires_at or now + life,
+        latest_end=claim.latest_end or now + event.longest_life,
+    )
+    return Step(claim=after, kind=EventKind.CLAIM_STARTING, reason=event.reason)
+
+
+def _resuming_to_starting(
+    claim: Claim, hibernation: Hibernation, event: happened.Granted, now: datetime
+) -> Step:
+    """Its scheduler is there and its results with it; the clock of its time limit goes on."""
+    latest = claim.latest_end or claim.expires_at
+    ends = latest if hibernation.left is None else now + hibernation.left
+    after = replace(
+        _to(claim, Phase.STARTING, event, now),
+        expires_at=ends if latest is None or ends is None else min(ends, latest),
     )
     return Step(claim=after, kind=EventKind.CLAIM_STARTING, reason=event.reason)
 
@@ -239,6 +262,8 @@ def starting_to_running(claim: Claim, event: happened.MinimumUp, now: datetime) 
 def starting_to_pending(claim: Claim, event: happened.StartFailed, now: datetime) -> Step:
     """A start failed: it waits again in its old place, until the tries are used up."""
     tries = claim.failed_starts + 1
+    if claim.hibernation is not None:
+        return _resume_failed(claim, event, now, tries)
     if event.final or tries >= MOST_START_TRIES:
         tried = replace(claim, failed_starts=tries)
         ended = happened.EndAsked(kind=EndKind.FAILED, reason=event.reason)
@@ -252,12 +277,27 @@ def starting_to_pending(claim: Claim, event: happened.StartFailed, now: datetime
     )
 
 
-def starting_withdrawn(claim: Claim, event: happened.Withdrawn, now: datetime) -> Step:
-    """What it was starting on is needed more elsewhere: it waits in its old place, untried."""
-    after = replace(_to(claim, Phase.PENDING, event, now), scheduler=None)
+def _resume_failed(claim: Claim, event: happened.StartFailed, now: datetime, tries: int) -> Step:
+    """It waits again, and hibernates on when the tries are used up: its results are still kept."""
+    is_over = event.final or tries >= MOST_START_TRIES
+    phase = Phase.HIBERNATED if is_over else Phase.RESUMING
+    after = replace(_to(claim, phase, event, now), failed_starts=0 if is_over else tries)
     return Step(
         claim=after,
-        kind=EventKind.CLAIM_PENDING,
+        kind=EventKind(f"claim.{phase}"),
+        reason=event.reason,
+        effects=(Effect.END_LEASES, Effect.REPLAN),
+    )
+
+
+def starting_withdrawn(claim: Claim, event: happened.Withdrawn, now: datetime) -> Step:
+    """What it was starting on is needed more elsewhere: it waits in its old place, untried."""
+    phase, place = Phase.PENDING, None
+    if claim.hibernation is not None:
+        phase, place = Phase.RESUMING, claim.scheduler
+    return Step(
+        claim=replace(_to(claim, phase, event, now), scheduler=place),
+        kind=EventKind(f"claim.{phase}"),
         reason=event.reason,
         effects=(Effect.END_LEASES, Effect.REPLAN),
     )
@@ -321,33 +361,90 @@ def any_kept(claim: Claim, event: happened.Kept, now: datetime) -> Step:
 
 def running_to_hibernating(claim: Claim, event: happened.HibernateAsked, now: datetime) -> Step:
     """Its results are on their way to safety."""
-    after = replace(_to(claim, Phase.HIBERNATING, event, now), warning=None, problems=())
+    after = replace(
+        _to(claim, Phase.HIBERNATING, event, now),
+        warning=None,
+        problems=(),
+        kept_until=None,
+        hibernation=Hibernation(asked_at=now, otherwise=event.otherwise),
+    )
     return Step(claim=after, kind=EventKind.CLAIM_HIBERNATING, reason=event.reason)
 
 
+def hibernating_to_running(claim: Claim, event: happened.NotKept, now: datetime) -> Step:
+    """Its results cannot be kept: it runs on as if nothing had been, or ends, as was wished."""
+    hibernation = claim.hibernation
+    if hibernation is not None and hibernation.otherwise is Otherwise.RELEASE:
+        ended = happened.EndAsked(kind=EndKind.RECLAIMED, reason=event.reason)
+        return any_to_ending(claim, ended, now)
+    # Still told as hibernating: what the holder has already has to come back.
+    after = _to(claim, Phase.RUNNING, event, now)
+    return Step(
+        claim=after, kind=EventKind.CLAIM_RUNNING, reason=event.reason, effects=(Effect.REPLAN,)
+    )
+
+
 def hibernating_to_hibernated(claim: Claim, event: happened.ResultsKept, now: datetime) -> Step:
-    """Its devices are free for others."""
-    after = _to(claim, Phase.HIBERNATED, event, now)
+    """Nothing of it needs its devices any more; they are others' once they are proven free."""
+    until = now + event.keep_for
+    until = until if claim.latest_end is None else min(until, claim.latest_end)
+    left = None if claim.expires_at is None else max(timedelta(0), claim.expires_at - now)
+    after = replace(
+        _to(claim, Phase.HIBERNATED, event, now),
+        expires_at=until,
+        warning=Warning_(rule=KEPT_RESULTS, deadline=until, reason=event.reason),
+        hibernation=replace(
+            claim.hibernation or Hibernation(asked_at=now),
+            kept_at=now,
+            results=event.results,
+            result_bytes=event.result_bytes,
+            left=left,
+        ),
+    )
     return Step(
         claim=after,
         kind=EventKind.CLAIM_HIBERNATED,
         reason=event.reason,
-        effects=(Effect.REPLAN,),
+        effects=(Effect.END_LEASES, Effect.REPLAN),
     )
 
 
 def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datetime) -> Step:
-    """It queues again, like a pending claim."""
-    after = replace(_to(claim, Phase.RESUMING, event, now), wanted_since=now)
+    """It queues again, like a pending claim, and keeps its results for as long as that takes."""
+    after = replace(
+        _to(claim, Phase.RESUMING, event, now),
+        wanted_since=now,
+        warning=None,
+        expires_at=claim.latest_end or claim.expires_at,
+    )
     return Step(
         claim=after, kind=EventKind.CLAIM_RESUMING, reason=event.reason, effects=(Effect.REPLAN,)
     )
 
 
+def running_results_back(claim: Claim, event: happened.ResultsBack, now: datetime) -> Step:
+    """Nothing of its hibernation is left."""
+    after = replace(_to(claim, claim.phase, event, now), hibernation=None)
+    # From now on it can hibernate again, which may be what somebody waits for.
+    return replace(_changed(after, event), effects=(Effect.REPLAN,))
+
+
+def any_results_lost(claim: Claim, event: happened.ResultsLost, now: datetime) -> Step:
+    """What kept its results has ended; it is said which are gone, and the claim lives on."""
+    known = claim.hibernation or Hibernation(asked_at=now)
+    lost = replace(known, again=event.again, gone=event.gone)
+    after = replace(_to(claim, claim.phase, event, now), hibernation=lost)
+    is_running = claim.phase is Phase.RUNNING
+    kind = EventKind.CLAIM_CHANGED if is_running else EventKind(f"claim.{claim.phase}")
+    return Step(claim=after, kind=kind, reason=event.reason)
+
+
 def any_to_ending(claim: Claim, event: happened.EndAsked, now: datetime) -> Step:
     """It is over; what it holds goes back."""
     over = _to(claim, Phase.ENDING, event, now)
-    after = replace(over, end=event.kind, warning=None, kept_until=None, problems=())
+    after = replace(
+        over, end=event.kind, warning=None, kept_until=None, problems=(), hibernation=None
+    )
     return Step(
         claim=after,
         kind=EventKind.CLAIM_ENDING,
@@ -389,6 +486,7 @@ def _arrow(kind: type[_E], function: Callable[[Claim, _E, datetime], Step]) -> A
 
 _LIVE = tuple(phase for phase in Phase if phase not in (Phase.ENDING, Phase.ENDED))
 _KEEPABLE = (Phase.STARTING, Phase.RUNNING)
+_KEEPING = (Phase.HIBERNATED, Phase.RESUMING, Phase.STARTING, Phase.RUNNING)
 _SCALABLE = (Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.RESUMING)
 
 ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
@@ -406,10 +504,16 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     (Phase.RUNNING, happened.HibernateAsked): _arrow(
         happened.HibernateAsked, running_to_hibernating
     ),
+    (Phase.HIBERNATING, happened.NotKept): _arrow(happened.NotKept, hibernating_to_running),
     (Phase.HIBERNATING, happened.ResultsKept): _arrow(
         happened.ResultsKept, hibernating_to_hibernated
     ),
     (Phase.HIBERNATED, happened.ResumeAsked): _arrow(happened.ResumeAsked, hibernated_to_resuming),
+    (Phase.RUNNING, happened.ResultsBack): _arrow(happened.ResultsBack, running_results_back),
+    **{
+        (phase, happened.ResultsLost): _arrow(happened.ResultsLost, any_results_lost)
+        for phase in _KEEPING
+    },
     (Phase.ENDING, happened.AllFreed): _arrow(happened.AllFreed, ending_to_ended),
     **{(phase, happened.Rescaled): _arrow(happened.Rescaled, any_rescaled) for phase in _SCALABLE},
     **{(phase, happened.Kept): _arrow(happened.Kept, any_kept) for phase in _KEEPABLE},

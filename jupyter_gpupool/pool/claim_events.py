@@ -5,6 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from .evidence import Evidence
+from .idle_rule import Otherwise
 from .ids import HostId
 from .process_problem import ProcessProblem
 from .request import WorkerBounds
@@ -111,17 +112,47 @@ class Kept(ClaimEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HibernateAsked(ClaimEvent):
-    """Its devices go back, its results stay."""
+    """Its devices go back, its results stay; `otherwise` if they cannot be kept."""
+
+    otherwise: Otherwise = Otherwise.LEAVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotKept(ClaimEvent):
+    """Its results cannot be kept, and nothing was taken; the reason names the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultsKept(ClaimEvent):
-    """Its results are safe and its devices free."""
+    """Its results are safe: nothing of it needs its devices any more.
+
+    Attributes:
+        results: How many there are.
+        result_bytes: What they take.
+        keep_for: For how long they are kept at most.
+    """
+
+    results: int
+    result_bytes: int
+    keep_for: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsLost(ClaimEvent):
+    """What kept its results has ended. So many in all are computed again, or are gone for good."""
+
+    again: int
+    gone: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeAsked(ClaimEvent):
     """It wants devices again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsBack(ClaimEvent):
+    """Its results are on its workers again, or will be computed there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .errors import BadRequest, NotAllowed
+from .hibernation import HibernationTerms
 from .idle_rule import IdleRule
 from .ids import UserName
 from .request import Priority
@@ -116,6 +117,7 @@ class Policy:
             higher priority; else everybody keeps what they hold.
         grace_s: How long a busy claim has from the notice until its leases are taken.
         idle: What becomes of claims that nobody uses: the first rule that fits decides.
+        hibernation: How results of claims without devices are kept.
 
     Raises:
         BadRequest: If a queue names a group or a priority class that there is not, or a rule on
@@ -129,6 +131,7 @@ class Policy:
     reclaims: bool = False
     grace_s: float = 30.0
     idle: tuple[IdleRule, ...] = ()
+    hibernation: HibernationTerms = field(default_factory=HibernationTerms)
 
     def __post_init__(self) -> None:
         groups = {name for name, _ in self.groups}

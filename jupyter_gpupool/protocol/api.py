@@ -140,6 +140,16 @@ class ReleaseBody(Body):
     reason: Words = ""
 
 
+class HibernateBody(Body):
+    """Give a claim's devices back and keep its results."""
+
+    reason: Words = ""
+
+
+class ResumeBody(Body):
+    """Have devices again for a claim that hibernates."""
+
+
 class LeaseView(View):
     """One worker of a claim and the device or devices it is on."""
 

@@ -86,6 +86,7 @@ class Keeping:
         unkept_count: How many there are.
         again: Results that were lost and are computed again.
         gone: Results that were lost and cannot be computed again: they were sent, not computed.
+        wanted: Tasks were submitted since all results are with the holder.
         problem: A sentence when something went wrong; "" while all is well.
     """
 
@@ -100,6 +101,7 @@ class Keeping:
     unkept_count: int = 0
     again: int = 0
     gone: int = 0
+    wanted: bool = False
     problem: str = ""
 
 

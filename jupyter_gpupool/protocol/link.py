@@ -19,6 +19,7 @@ from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.request import WorkerOptions
 from jupyter_gpupool.pool.signals import Signal
 
+from .keeping import Keeping, Wish
 from .using import ProcessLog
 
 LINK_VERSION = 2
@@ -71,12 +72,28 @@ class WantedScheduler(Message):
             stay, and the agent reports them RETIRED.
         retire: Workers on other hosts that should hand their results over and go; those on this
             host say so themselves.
+        wish: What it should do with the claim's results.
+        quota_bytes: How much of them the claim may keep; None is without bound.
     """
 
     credentials: TlsCredentials = Field(repr=False)
     dashboard_prefix: str = Field(repr=False)
     keep_workers: int | None = None
     retire: tuple[LeaseId, ...] = ()
+    wish: Wish = Wish.AWAKE
+    quota_bytes: int | None = None
+
+
+class WantedHolder(Message):
+    """The claim's results should have a place here that needs no device, beside its scheduler.
+
+    Attributes:
+        memory_bytes: Results it keeps in memory; the others go to its disk.
+        quota_bytes: Results it keeps in all.
+    """
+
+    memory_bytes: int = Field(ge=0)
+    quota_bytes: int = Field(ge=0)
 
 
 class WantedKernel(Message):
@@ -119,6 +136,7 @@ class WantedClaim(Message):
     scheduler_address: str | None = None
     worker_credentials: TlsCredentials = Field(repr=False)
     workers: tuple[WantedWorker, ...] = ()
+    holder: WantedHolder | None = None
     kernels: tuple[WantedKernel, ...] = ()
 
 
@@ -214,6 +232,7 @@ class SchedulerReport(Message):
         problem: Of a running one, what keeps it from its work; else why it cannot go on.
         retiring: Its workers, on any host, that hand their results over now.
         retired: Its workers, on any host, that have done so; their leases may end.
+        keeping: Where the claim's results are; None until it has said so to this agent.
     """
 
     claim_id: ClaimId
@@ -225,6 +244,17 @@ class SchedulerReport(Message):
     problem: str = ""
     retiring: tuple[LeaseId, ...] = ()
     retired: tuple[LeaseId, ...] = ()
+    keeping: Keeping | None = None
+
+
+class HolderReport(Message):
+    """A holder on this host. One that is gone and not wanted is left out."""
+
+    claim_id: ClaimId
+    start: int
+    phase: ProcessPhase
+    pid: int | None = None
+    problem: str = ""
 
 
 class WorkerReport(Message):
@@ -340,6 +370,7 @@ class HostReport(Message):
     kernel_environments: bool = False
     devices: tuple[DeviceReport, ...] = ()
     schedulers: tuple[SchedulerReport, ...] = ()
+    holders: tuple[HolderReport, ...] = ()
     workers: tuple[WorkerReport, ...] = ()
     problem: str = ""
     can_start: bool = True

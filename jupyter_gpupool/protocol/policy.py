@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.hibernation import HibernationTerms
 from jupyter_gpupool.pool.policy import (
     BUILT_IN,
     Policy,
@@ -135,6 +136,24 @@ class SchedulingEntry(Body):
         )
 
 
+class HibernationEntry(Body):
+    """`[hibernation]`: how results of claims without devices are kept."""
+
+    keep_for: Words = "7d"
+    quota: Words = "64GiB"
+    memory: Words = "1GiB"
+    resume_on_task: bool = True
+
+    def to_terms(self) -> HibernationTerms:
+        """The pool's own terms."""
+        return HibernationTerms(
+            keep_s=above_zero(self.keep_for, "hibernation.keep_for"),
+            quota_bytes=bytes_of(self.quota, "hibernation.quota"),
+            memory_bytes=bytes_of(self.memory, "hibernation.memory"),
+            resumes_itself=self.resume_on_task,
+        )
+
+
 class PolicyDocument(Body):
     """The whole document."""
 
@@ -143,6 +162,7 @@ class PolicyDocument(Body):
     priorities: dict[Words, PriorityEntry] = Field(default_factory=dict)
     scheduling: SchedulingEntry = Field(default_factory=SchedulingEntry)
     idle: IdleEntry = Field(default_factory=IdleEntry)
+    hibernation: HibernationEntry = Field(default_factory=HibernationEntry)
 
     def to_policy(self) -> Policy:
         """The pool's own policy.
@@ -159,6 +179,7 @@ class PolicyDocument(Body):
             reclaims=self.scheduling.reclaim,
             grace_s=_grace(self.scheduling.grace),
             idle=self.idle.to_rules(),
+            hibernation=self.hibernation.to_terms(),
         )
 
 

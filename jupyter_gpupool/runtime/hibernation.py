@@ -76,6 +76,7 @@ class Hibernation(SchedulerPlugin):
         self._failed = False
         self._again = 0
         self._gone = 0
+        self._wanted = False
         self._problem = ""
         self._dismissed = ""
         self._to_tell: asyncio.TimerHandle | None = None
@@ -99,6 +100,7 @@ class Hibernation(SchedulerPlugin):
             unkept_count=len(unkept),
             again=self._again,
             gone=self._gone,
+            wanted=self._wanted,
             problem=self._problem,
         )
 
@@ -123,6 +125,13 @@ class Hibernation(SchedulerPlugin):
         del scheduler, worker
         self._news.set()
 
+    def update_graph(self, scheduler: Any, **_: Any) -> None:
+        """Tasks were submitted (distributed calls this)."""
+        del scheduler
+        if self._phase is KeepPhase.HIBERNATED and not self._wanted:
+            self._wanted = True
+            self._tell()
+
     async def run(self) -> None:
         """Take one step after the other, for as long as the scheduler lives."""
         while True:
@@ -136,6 +145,7 @@ class Hibernation(SchedulerPlugin):
         self._failed, self._problem = False, ""
         if self._orders.wish is Wish.HIBERNATED:
             self._again = self._gone = 0
+            self._wanted = False
         if self._phase in (KeepPhase.REFUSED, KeepPhase.LOST):
             self._phase = KeepPhase.AWAKE
         self._interruption.call_off()

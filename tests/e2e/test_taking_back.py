@@ -40,14 +40,20 @@ def test_claim_shrinks_after_its_notice_and_keeps_its_results(pool: RunningPool)
         pool.end(claim_id)
 
 
-def test_claim_that_keeps_nothing_ends_with_the_reason(pool: RunningPool) -> None:
-    """Until hibernation keeps its results, its user is told why it is over."""
+def test_claim_that_keeps_no_device_hibernates_and_has_its_results_later(
+    pool: RunningPool,
+) -> None:
+    """Its user is told for whom it was, and finds what was computed as soon as there is room."""
     ann, bob = pool.api_of("ann"), pool.api_of("bob")
-    held = bob.claim(2)
-    pool.wait_phase(held, "running")
+    user = pool.user(bob)
+    held = user.ask("claim", gpus=2)
+    digest = user.ask("keep", claim_id=held, tasks=8, size_bytes=10_000)
     wanted = ann.claim(2)
     pool.wait_phase(wanted, "running")
-    over = bob.view(held)
-    assert (over["phase"], over["end"]) == ("ended", "reclaimed")
-    assert "needed by anns/ann" in over["reason"]
+    assert bob.view(held)["phase"] == "hibernated"
+    assert any("needed by anns/ann" in reason for reason in bob.reasons(held))
     pool.end(wanted)
+    bob.resume(held)
+    pool.wait_phase(held, "running")
+    assert user.ask("digest", claim_id=held) == digest
+    pool.end(held)

@@ -58,8 +58,13 @@ def every_event() -> tuple[ClaimEvent, ...]:
         ),
         happened.Kept(reason="ann keeps it for 1 h.", duration=timedelta(hours=1)),
         happened.HibernateAsked(reason="ann asked."),
-        happened.ResultsKept(reason="40 MiB kept."),
+        happened.NotKept(reason="One of them is an actor."),
+        happened.ResultsKept(
+            reason="40 MiB kept.", results=3, result_bytes=40 * 2**20, keep_for=timedelta(days=7)
+        ),
+        happened.ResultsLost(reason="The holder ended.", again=2, gone=1),
         happened.ResumeAsked(reason="ann asked."),
+        happened.ResultsBack(reason="All are back."),
         happened.EndAsked(reason="ann gave it back.", kind=EndKind.RELEASED),
         happened.AllFreed(reason="2 devices are free."),
     )

@@ -18,6 +18,8 @@ from jupyter_gpupool.pool.claim import (
     step,
 )
 from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
+from jupyter_gpupool.pool.hibernation import KEPT_RESULTS
+from jupyter_gpupool.pool.idle_rule import Otherwise
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.pool.process_problem import ProcessProblem
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
@@ -51,9 +53,20 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
     st.builds(happened.WarningCleared, reason=REASONS),
     st.builds(happened.ProblemsChanged, reason=REASONS, problems=PROBLEMS),
     st.builds(happened.Kept, reason=REASONS, duration=st.none() | DURATIONS),
-    st.builds(happened.HibernateAsked, reason=REASONS),
-    st.builds(happened.ResultsKept, reason=REASONS),
+    st.builds(happened.HibernateAsked, reason=REASONS, otherwise=st.sampled_from(Otherwise)),
+    st.builds(happened.NotKept, reason=REASONS),
+    st.builds(
+        happened.ResultsKept,
+        reason=REASONS,
+        results=st.integers(0, 3),
+        result_bytes=st.integers(0, 99),
+        keep_for=DURATIONS,
+    ),
+    st.builds(
+        happened.ResultsLost, reason=REASONS, again=st.integers(0, 3), gone=st.integers(0, 3)
+    ),
     st.builds(happened.ResumeAsked, reason=REASONS),
+    st.builds(happened.ResultsBack, reason=REASONS),
     st.builds(happened.EndAsked, reason=REASONS, kind=st.sampled_from(EndKind)),
     st.builds(happened.AllFreed, reason=REASONS),
 )
@@ -66,7 +79,8 @@ class ClaimLife(RuleBasedStateMachine):
     now: datetime
     failed_in_a_row: int = 0
     first_end: EndKind | None = None
-    first_expiry: datetime | None = None
+    expiry: datetime | None = None
+    latest_end: datetime | None = None
 
     @initialize(bounds=BOUNDS, limit=st.none() | DURATIONS)
     def open(self, bounds: WorkerBounds, limit: timedelta | None) -> None:
@@ -92,16 +106,30 @@ class ClaimLife(RuleBasedStateMachine):
     @rule(data=st.data())
     def start_well_or_not(self, data: st.DataObject) -> None:
         """The path a claim usually takes, so that deep phases are reached often."""
-        for kind in (happened.Granted, happened.MinimumUp, happened.HibernateAsked):
+        self._happen_in_turn(data, happened.Granted, happened.MinimumUp, happened.HibernateAsked)
+
+    @rule(data=st.data())
+    def hibernate_and_resume(self, data: st.DataObject) -> None:
+        """As deep as it gets."""
+        self._happen_in_turn(data, happened.ResultsKept, happened.ResumeAsked, happened.Granted)
+
+    def _happen_in_turn(self, data: st.DataObject, *kinds: type[happened.ClaimEvent]) -> None:
+        for kind in kinds:
             self.happen(data.draw(EVENTS.filter(lambda event, kind=kind: isinstance(event, kind))))
 
     def _count(self, event: ClaimEvent, taken: Step) -> None:
         if isinstance(event, happened.StartFailed):
             self.failed_in_a_row += 1
-        if isinstance(event, happened.MinimumUp):
+        gave_up = isinstance(event, happened.StartFailed) and taken.claim.phase is Phase.HIBERNATED
+        if isinstance(event, happened.MinimumUp) or gave_up:
             self.failed_in_a_row = 0
         self.first_end = self.first_end or taken.claim.end
-        self.first_expiry = self.first_expiry or taken.claim.expires_at
+        self.latest_end = self.latest_end or taken.claim.latest_end
+        # Its clock stands still while it hibernates, and nowhere else.
+        moves = (happened.ResultsKept, happened.ResumeAsked)
+        resumes = isinstance(event, happened.Granted) and taken.claim.hibernation is not None
+        if self.expiry is None or isinstance(event, moves) or resumes:
+            self.expiry = taken.claim.expires_at
 
     def _check_what_is_told(self, before: Claim, taken: Step) -> None:
         assert taken.reason
@@ -117,14 +145,17 @@ class ClaimLife(RuleBasedStateMachine):
         assert self.claim.is_over is (self.claim.end is not None)
 
     @invariant()
-    def expiry_never_moves(self) -> None:
-        assert self.claim.expires_at == self.first_expiry
+    def expiry_moves_with_hibernation_alone(self) -> None:
+        assert self.claim.expires_at == self.expiry
+        assert self.claim.latest_end == self.latest_end
+        if self.claim.latest_end is not None:
+            assert self.claim.expires_at <= self.claim.latest_end
 
     @invariant()
     def starts_are_given_up_in_time(self) -> None:
         assert self.failed_in_a_row <= MOST_START_TRIES
         if self.failed_in_a_row == MOST_START_TRIES:
-            assert self.claim.end is not None
+            assert self.claim.end is not None  # one that hibernates goes on doing so
         if not self.claim.is_over:
             assert self.claim.failed_starts == self.failed_in_a_row
 
@@ -143,7 +174,17 @@ class ClaimLife(RuleBasedStateMachine):
 
     @invariant()
     def only_a_running_claim_is_warned(self) -> None:
-        assert self.claim.warning is None or self.claim.phase is Phase.RUNNING
+        warning = self.claim.warning
+        if warning is not None and self.claim.phase is not Phase.RUNNING:
+            assert (self.claim.phase, warning.rule) == (Phase.HIBERNATED, KEPT_RESULTS)
+
+    @invariant()
+    def results_are_kept_exactly_while_it_hibernates(self) -> None:
+        hibernation, phase = self.claim.hibernation, self.claim.phase
+        if phase in (Phase.HIBERNATING, Phase.HIBERNATED, Phase.RESUMING):
+            assert hibernation is not None
+        if phase in (Phase.PENDING, Phase.ENDING, Phase.ENDED):
+            assert hibernation is None
 
     @invariant()
     def only_a_running_claim_has_problems(self) -> None:

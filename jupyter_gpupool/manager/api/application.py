@@ -18,6 +18,7 @@ from . import (
     estimates,
     events,
     health,
+    hibernating,
     hosts,
     policy,
     problems,
@@ -43,6 +44,7 @@ def make_application(parts: Parts) -> FastAPI:
     for room in (
         claims,
         using,
+        hibernating,
         estimates,
         reservations,
         policy,

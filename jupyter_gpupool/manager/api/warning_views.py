@@ -40,7 +40,7 @@ def warning_view(record: ClaimRecord, books: Books, now: datetime) -> WarningVie
         are_several=held.several,
         why="" if evidence is None else why_in_words(evidence, held),
         keep=_keep_view(record, leases, warning, books, now),
-        can_hibernate=hibernation_possible(record),
+        can_hibernate=hibernation_possible(books, record),
     )
 
 

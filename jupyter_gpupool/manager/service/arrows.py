@@ -82,6 +82,7 @@ def _nothing_left(unit: UnitOfWork, claim: Claim) -> bool:
 def _is_reported(unit: UnitOfWork, claim_id: ClaimId) -> bool:
     return any(
         any(scheduler.claim_id == claim_id for scheduler in report.schedulers)
+        or any(holder.claim_id == claim_id for holder in report.holders)
         or any(worker.claim_id == claim_id for worker in report.workers)
         for report in unit.reports.values()
     )

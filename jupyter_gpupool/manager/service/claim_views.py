@@ -99,8 +99,9 @@ class _Looking:
             started_s=min(granted_s, default=None),
             attained_s=self._attained_s(leases),
             idle=_is_idle(claim),
-            # Until hibernation keeps results, a claim is hibernated only for another's share.
-            can_hibernate=not self._by_service,
+            # Whose results are on their way back cannot be asked to keep them again just now.
+            can_hibernate=not self._by_service
+            and (claim.phase in WAITING or claim.hibernation is None),
             hibernated=claim.phase is Phase.RESUMING,
             expected_s=_seconds(request.expected),
             time_limit_s=_seconds(request.time_limit),

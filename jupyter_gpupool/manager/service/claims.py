@@ -89,7 +89,10 @@ def release_claim(unit: UnitOfWork, command: ReleaseClaim) -> ClaimId:
 
 def expire_claim(unit: UnitOfWork, claim_id: ClaimId) -> None:
     """Its time is up."""
-    _end(unit, claim_id, EndKind.EXPIRED, "Its time limit was reached.")
+    record = unit.claims.get(claim_id)
+    hibernates = record is not None and record.claim.phase is Phase.HIBERNATED
+    why = "Its results were kept for as long as the pool keeps any." if hibernates else ""
+    _end(unit, claim_id, EndKind.EXPIRED, why or "Its time limit was reached.")
 
 
 def end_everything(unit: UnitOfWork, reason: str) -> None:

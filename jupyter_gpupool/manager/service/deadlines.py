@@ -41,6 +41,7 @@ class Deadlines:
         self.lost: dict[HostId, float] = {}
         self.shrink: dict[ClaimId, float] = {}
         self.retire: dict[ClaimId, float] = {}
+        self.hibernate: dict[ClaimId, float] = {}
         self.retry: dict[ClaimId, float] = {}
         self.taken: dict[ClaimId, float] = {}
         self.look_again: dict[None, float] = {}
@@ -49,10 +50,12 @@ class Deadlines:
         self.idle: dict[ClaimId, float] = {}
         self._starting: dict[ClaimId, int] = {}
         self._excess: dict[ClaimId, int] = {}
+        self._ends: dict[ClaimId, datetime] = {}
 
     def earliest(self) -> float | None:
         """When the next thing is due."""
-        of_claims = (self.expiry, self.shrink, self.retire, self.retry, self.taken, self.idle)
+        of_leases = (self.shrink, self.retire, self.retry, self.taken)
+        of_claims = (self.expiry, self.hibernate, self.idle, *of_leases)
         of_hosts = (self.gone, self.lost)
         times = [time for kind in (*of_claims, *of_hosts) for time in kind.values()]
         of_bookings = (*self.windows.values(), *self.announced.values())
@@ -67,6 +70,7 @@ class Deadlines:
             self._follow_expiry(claim_id, books, now, monotonic_s)
             self._follow_start(claim_id, books, monotonic_s)
             self._follow_shrink(claim_id, books, monotonic_s)
+            self._follow_hibernation(claim_id, books, monotonic_s)
             self._follow_retry(claim_id, books)
             self._follow_taken(claim_id, books, now, monotonic_s)
 
@@ -136,7 +140,9 @@ class Deadlines:
         record = books.claims.get(claim_id)
         if record is None or record.claim.is_over or record.claim.expires_at is None:
             self.expiry.pop(claim_id, None)
-        elif claim_id not in self.expiry:
+            self._ends.pop(claim_id, None)
+        elif self._ends.get(claim_id) != record.claim.expires_at:
+            self._ends[claim_id] = record.claim.expires_at
             longest_s = self._settings.longest_life.total_seconds()
             left_s = (record.claim.expires_at - now).total_seconds()
             self.expiry[claim_id] = monotonic_s + min(max(0.0, left_s), longest_s)
@@ -161,6 +167,13 @@ class Deadlines:
             self.retire.setdefault(claim_id, monotonic_s + within_s)
         else:
             self.retire.pop(claim_id, None)
+
+    def _follow_hibernation(self, claim_id: ClaimId, books: Books, monotonic_s: float) -> None:
+        record = books.claims.get(claim_id)
+        if record is None or record.claim.phase is not Phase.HIBERNATING:
+            self.hibernate.pop(claim_id, None)
+        else:
+            self.hibernate.setdefault(claim_id, monotonic_s + self._settings.retire_within_s)
 
     def _follow_taken(
         self, claim_id: ClaimId, books: Books, now: datetime, monotonic_s: float

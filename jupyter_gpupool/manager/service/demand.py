@@ -30,7 +30,7 @@ MOST_OFFERED = 1000
 
 
 class Emptiness:
-    """Since when hosts have held nothing."""
+    """Since when hosts have held nothing: neither a device of a claim nor its scheduler."""
 
     def __init__(self) -> None:
         self.since_s: dict[HostId, float] = {}
@@ -40,10 +40,17 @@ class Emptiness:
         for host_id in host_ids:
             host = books.hosts.get(host_id)
             is_there = host is not None and host.phase is not HostPhase.LOST
-            if is_there and next(books.leases_on(host_id), None) is None:
+            if is_there and not _is_used(host_id, books):
                 self.since_s.setdefault(host_id, now_s)
             else:
                 self.since_s.pop(host_id, None)
+
+
+def _is_used(host_id: HostId, books: Books) -> bool:
+    if next(books.leases_on(host_id), None) is not None:
+        return True
+    places = (record.claim.scheduler for record in books.placed())
+    return any(place is not None and place.host_id == host_id for place in places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

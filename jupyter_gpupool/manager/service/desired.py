@@ -7,13 +7,16 @@ from collections.abc import Iterable, Iterator
 
 from jupyter_gpupool.manager.certificates import ClaimSecrets, Party
 from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.hibernation import HibernationTerms
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.kernel import Kernel
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest
+from jupyter_gpupool.protocol.keeping import Wish
 from jupyter_gpupool.protocol.link import (
     TlsCredentials,
     WantedClaim,
+    WantedHolder,
     WantedKernel,
     WantedScheduler,
     WantedWorker,
@@ -24,7 +27,13 @@ from .books import Books
 from .records import ClaimRecord
 from .unit import UnitOfWork
 
-_RUNS = (Phase.STARTING, Phase.RUNNING)
+_RUNS = (
+    Phase.STARTING,
+    Phase.RUNNING,
+    Phase.HIBERNATING,
+    Phase.HIBERNATED,
+    Phase.RESUMING,
+)
 _STAYS = (LeasePhase.GRANTED, LeasePhase.RUNNING, LeasePhase.RETIRING)
 
 
@@ -49,11 +58,14 @@ def _wanted(
         leases = [lease for lease in view.leases_of(claim.id) if lease.phase in _STAYS]
         here = sorted((lease for lease in leases if lease.host_id == host_id), key=lambda x: x.id)
         if here or place.host_id == host_id:
-            scheduler = _scheduler(record, host_id, leases)
-            yield _wanted_claim(record, record.secrets, here, scheduler)
+            terms = view.policy.policy.hibernation
+            scheduler = _scheduler(record, host_id, leases, terms)
+            yield _wanted_claim(record, record.secrets, here, scheduler, terms)
 
 
-def _scheduler(record: ClaimRecord, host_id: HostId, leases: list[Lease]) -> WantedScheduler | None:
+def _scheduler(
+    record: ClaimRecord, host_id: HostId, leases: list[Lease], terms: HibernationTerms
+) -> WantedScheduler | None:
     claim, secrets = record.claim, record.secrets
     if claim.scheduler is None or claim.scheduler.host_id != host_id or secrets is None:
         return None
@@ -61,8 +73,17 @@ def _scheduler(record: ClaimRecord, host_id: HostId, leases: list[Lease]) -> Wan
         credentials=_credentials(secrets, secrets.scheduler),
         dashboard_prefix=secrets.dashboard_prefix,
         keep_workers=claim.bounds.maximum if excess(claim, leases) > 0 else None,
-        retire=tuple(sorted(x.id for x in leases if _retires(x) and x.host_id != host_id)),
+        retire=tuple(sorted(x.id for x in leases if _retires(claim, x) and x.host_id != host_id)),
+        wish=_wish(claim),
+        quota_bytes=terms.quota_bytes,
     )
+
+
+def _wish(claim: Claim) -> Wish:
+    """What becomes of its results. They go back only to workers of a start that has succeeded."""
+    if claim.hibernation is not None and claim.phase is not Phase.RUNNING:
+        return Wish.HIBERNATED
+    return Wish.AWAKE if claim.warning is None else Wish.SURVEYED
 
 
 def _wanted_claim(
@@ -70,6 +91,7 @@ def _wanted_claim(
     secrets: ClaimSecrets,
     here: list[Lease],
     scheduler: WantedScheduler | None,
+    terms: HibernationTerms,
 ) -> WantedClaim:
     claim = record.claim
     assert claim.scheduler is not None, "the caller checked it"
@@ -85,9 +107,14 @@ def _wanted_claim(
         scheduler=scheduler,
         scheduler_address=None if scheduler is not None else claim.scheduler.address,
         worker_credentials=_credentials(secrets, secrets.worker),
-        workers=tuple(_wanted_worker(lease) for lease in here),
+        workers=tuple(_wanted_worker(claim, lease) for lease in here),
+        holder=None if scheduler is None or claim.hibernation is None else _holder(terms),
         kernels=tuple(map(_wanted_kernel, claim.kernels)),
     )
+
+
+def _holder(terms: HibernationTerms) -> WantedHolder:
+    return WantedHolder(memory_bytes=terms.memory_bytes, quota_bytes=terms.quota_bytes)
 
 
 def _interpreter(request: ClaimRequest) -> str:
@@ -95,14 +122,14 @@ def _interpreter(request: ClaimRequest) -> str:
     return request.kernel_interpreter if request.environment == OWN_ENVIRONMENT else ""
 
 
-def _wanted_worker(lease: Lease) -> WantedWorker:
+def _wanted_worker(claim: Claim, lease: Lease) -> WantedWorker:
     # Its scheduler may be elsewhere: its own host has to know that its end is no accident.
     return WantedWorker(
         lease_id=lease.id,
         device=lease.device,
         further=lease.further,
         share=lease.share,
-        retire=_retires(lease),
+        retire=_retires(claim, lease),
     )
 
 
@@ -116,8 +143,9 @@ def _wanted_kernel(kernel: Kernel) -> WantedKernel:
     )
 
 
-def _retires(lease: Lease) -> bool:
-    return lease.phase is LeasePhase.RETIRING
+def _retires(claim: Claim, lease: Lease) -> bool:
+    # While it hibernates all of them go together, and the scheduler sees to that.
+    return lease.phase is LeasePhase.RETIRING and claim.phase is not Phase.HIBERNATING
 
 
 def _credentials(secrets: ClaimSecrets, party: Party) -> TlsCredentials:

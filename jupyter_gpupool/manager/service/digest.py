@@ -54,7 +54,14 @@ _FOLLOWS = {
     ProcessPhase.RETIRED: LeasePhase.ENDING,
     ProcessPhase.FAILED: LeasePhase.ENDING,
 }
-_UP = (ProcessPhase.STARTING, ProcessPhase.RUNNING)
+_HAVE_SCHEDULERS = (
+    Phase.STARTING,
+    Phase.RUNNING,
+    Phase.HIBERNATING,
+    Phase.HIBERNATED,
+    Phase.RESUMING,
+)
+_UP = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RESTARTING)
 _SAYS = {
     ProcessPhase.STARTING: "Its worker is starting.",
     ProcessPhase.RUNNING: "Its worker is registered.",
@@ -98,7 +105,7 @@ def claim_events(
 ) -> Iterator[ClaimEvent]:
     """What happened to one claim. `scheduler` is None unless the report comes from its host."""
     place = record.claim.scheduler
-    if place is None or record.claim.phase not in (Phase.STARTING, Phase.RUNNING):
+    if place is None or record.claim.phase not in _HAVE_SCHEDULERS:
         return
     current = scheduler if scheduler is not None and scheduler.start == record.start else None
     lost = _scheduler_lost(record, place, current)
@@ -106,11 +113,11 @@ def claim_events(
         yield lost
         return
     came_up = _scheduler_up(place, current)
-    if came_up is not None:
+    if came_up is not None and record.claim.phase in (Phase.STARTING, Phase.RUNNING):
         yield came_up
     if record.claim.phase is Phase.STARTING:
         yield from _while_starting(record, leases, changes, came_up is not None)
-    else:
+    elif record.claim.phase is Phase.RUNNING:
         yield from _while_running(leases, changes)
 
 
@@ -156,7 +163,7 @@ def _scheduler_lost(
 
 def _lost(record: ClaimRecord, why: str) -> ClaimEvent:
     tail = why[-_MOST_REASON:]
-    if record.claim.phase is Phase.STARTING:
+    if record.claim.phase is Phase.STARTING and record.claim.hibernation is None:
         return StartFailed(reason=f"Its scheduler did not start: {tail}")
     return EndAsked(kind=EndKind.FAILED, reason=f"Scheduler lost: {tail}")
 

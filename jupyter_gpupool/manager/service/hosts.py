@@ -7,7 +7,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from jupyter_gpupool.pool.claim import Claim, Phase
-from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, StartFailed, WorkersChanged
+from jupyter_gpupool.pool.claim_events import (
+    EndAsked,
+    EndKind,
+    NotKept,
+    StartFailed,
+    WorkersChanged,
+)
 from jupyter_gpupool.pool.device import DeviceState, Health
 from jupyter_gpupool.pool.errors import NotAllowed
 from jupyter_gpupool.pool.event import EventKind
@@ -21,7 +27,9 @@ from .arrows import fail_start, settle, take
 from .books import Books
 from .digest import LeaseChange, claim_events, lease_changes, retirements
 from .giving_up import FAILURE_WINDOW_S
+from .hibernating import not_kept
 from .idle_watching import watch_host
+from .kept_results import keeping_events
 from .process_problems import problems_changed
 from .records import HostToken
 from .standing import standing_of
@@ -244,8 +252,20 @@ def _move_claims(
                 fail_start(unit, claim_id, event.reason, [report.host_id])
             else:
                 take(unit, claim_id, event)
+        if told is not None:
+            _keep_results(unit, report, told)
         settle(unit, claim_id)
     _tell_problems(unit, report, {i: s for i, s in schedulers.items() if i in here})
+
+
+def _keep_results(unit: UnitOfWork, report: HostReport, told: SchedulerReport) -> None:
+    claim, terms = unit.claims[told.claim_id].claim, unit.policy.policy.hibernation
+    holders = (x for x in report.holders if (x.claim_id, x.start) == (told.claim_id, told.start))
+    for event in list(keeping_events(claim, told.keeping, next(holders, None), terms)):
+        if isinstance(event, NotKept):
+            not_kept(unit, claim.id, event)
+        else:
+            take(unit, claim.id, event)
 
 
 def _tell_problems(
@@ -275,7 +295,8 @@ def _is_placed_on(claim: Claim, host_id: HostId) -> bool:
 
 def _lose(unit: UnitOfWork, claim: Claim, host_id: HostId, reason: str) -> None:
     with_scheduler = _is_placed_on(claim, host_id)
-    if claim.phase is Phase.RUNNING and with_scheduler:
+    lives_by_it = claim.phase is Phase.RUNNING or claim.hibernation is not None
+    if lives_by_it and with_scheduler and not claim.is_over:
         take(unit, claim.id, EndAsked(kind=EndKind.FAILED, reason=f"Scheduler lost: {reason}"))
     elif claim.phase is Phase.RUNNING:
         take(unit, claim.id, WorkersChanged(reason=reason))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from jupyter_gpupool.pool.claim_events import (
     EndAsked,
     EndKind,
-    HibernateAsked,
     Rescaled,
     Warned,
     WarningCleared,
 )
+from jupyter_gpupool.pool.evidence import Evidence
+from jupyter_gpupool.pool.idle_rule import Otherwise
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.request import OnIdle, WorkerBounds
 from jupyter_gpupool.scheduling.idle_own_words import Held, taking_in_words, warning_in_words
@@ -22,6 +23,7 @@ from jupyter_gpupool.scheduling.idle_verdicts import Cleared, Verdict
 from jupyter_gpupool.scheduling.idle_wording import why_cleared
 
 from .arrows import settle, take
+from .hibernating import begin_hibernating
 from .idle_subjects import held_of
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def take_idle(unit: "UnitOfWork", claim_id: ClaimId, verdict: Verdict) -> None:
             fewest = WorkerBounds(least, max(1, least))
             take(unit, claim_id, Rescaled(reason=reason, bounds=fewest), evidence)
         case OnIdle.HIBERNATE:
-            take(unit, claim_id, HibernateAsked(reason=reason), evidence)
+            begin_hibernating(unit, claim_id, reason, _otherwise(unit, evidence), evidence)
         case OnIdle.RELEASE:
             take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=reason), evidence)
             settle(unit, claim_id)
@@ -69,6 +71,12 @@ def _clear(unit: "UnitOfWork", claim_id: ClaimId, reason: str) -> None:
     warning = unit.claims[claim_id].claim.warning
     if warning is not None and warning.evidence is not None:
         take(unit, claim_id, WarningCleared(reason=reason))
+
+
+def _otherwise(unit: "UnitOfWork", evidence: Evidence) -> Otherwise:
+    """What its rule says of a claim whose results cannot be kept after all."""
+    rules = (rule for rule in unit.policy.policy.idle if rule.name == evidence.rule)
+    return next((rule.otherwise for rule in rules), Otherwise.LEAVE)
 
 
 def _held(unit: "UnitOfWork", claim_id: ClaimId) -> Held:

@@ -8,19 +8,33 @@ from collections.abc import Iterator
 from jupyter_gpupool.pool.idle_match import OwnWish, Subject
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
 from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.protocol.keeping import Keeping
 from jupyter_gpupool.scheduling.idle_own_words import Held
 
 from .records import ClaimRecord
 from .standing import View
 
 
-def hibernation_possible(_: ClaimRecord) -> bool:
-    """Whether a claim's results can be kept without its devices.
+def hibernation_possible(view: View, record: ClaimRecord) -> bool:
+    """Whether a claim's results can be kept without its devices, as far as is known.
 
-    The one place that says so: until agents can do it no claim's can, and what a rule then does
-    instead is said in its warning.
+    A claim that is warned is asked beforehand: what cannot be kept is known then, and what its rule
+    does instead is said in a warning of its own.
     """
-    return False
+    if record.claim.hibernation is not None:
+        return False
+    keeping = keeping_of_claim(view, record)
+    return keeping is None or not (keeping.surveyed and keeping.unkept_count)
+
+
+def keeping_of_claim(view: View, record: ClaimRecord) -> Keeping | None:
+    """Where a claim's results are, by the last report of its scheduler's host."""
+    place = record.claim.scheduler
+    report = None if place is None else view.reports.get(place.host_id)
+    schedulers = () if report is None else report.schedulers
+    found = (x for x in schedulers if (x.claim_id, x.start) == (record.claim.id, record.start))
+    scheduler = next(found, None)
+    return None if scheduler is None else scheduler.keeping
 
 
 def subject_of(view: View, record: ClaimRecord, leases: tuple[Lease, ...]) -> Subject:
@@ -33,7 +47,7 @@ def subject_of(view: View, record: ClaimRecord, leases: tuple[Lease, ...]) -> Su
         models=tuple(sorted(set(models_of(view, leases)))),
         priority=claim.request.priority,
         devices=sum(lease.thousandths for lease in leases),
-        may_hibernate=hibernation_possible(record),
+        may_hibernate=hibernation_possible(view, record),
         may_shrink=counting > max(1, claim.bounds.minimum),
         wish=OwnWish(),
     )

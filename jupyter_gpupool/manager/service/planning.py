@@ -99,7 +99,9 @@ def _start(unit: UnitOfWork, grant: Grant) -> None:
     made = record.secrets or make_secrets(unit.now, life)
     # Fixed for good: a mapping that changes later must not split a claim between two users.
     os_user = record.os_user if record.start else _os_user(unit, record.claim.owner)
-    unit.put_claim(replace(record, start=record.start + 1, secrets=made, os_user=os_user))
+    # One that resumes has its scheduler still, and that belongs to its last start.
+    start = record.start if record.claim.hibernation is not None else record.start + 1
+    unit.put_claim(replace(record, start=start, secrets=made, os_user=os_user))
 
 
 def _os_user(unit: UnitOfWork, owner: UserName) -> str | None:

@@ -1,7 +1,7 @@
 """Taking leases back from a claim: notice, grace, and the end of it.
 
-Called by `planning.py` with what a pass decided, and by the timer when a grace is over. Hibernation
-is carried out as a release with notice until it keeps results.
+Called by `planning.py` with what a pass decided, and by the timer when a grace is over. A claim
+that keeps no device hibernates; only if its results cannot be kept does it end.
 """
 
 from collections import Counter
@@ -19,6 +19,7 @@ from jupyter_gpupool.pool.claim_events import (
     Withdrawn,
     WorkersChanged,
 )
+from jupyter_gpupool.pool.idle_rule import Otherwise
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase, Notice
 from jupyter_gpupool.pool.units import plural
@@ -27,6 +28,7 @@ from jupyter_gpupool.scheduling.decisions import Promise, Take, TakeHow
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from .arrows import end_leases, settle, take
+from .hibernating import begin_hibernating, can_hibernate
 from .unit import UnitOfWork
 
 RECLAIM: Final = "reclaim"
@@ -73,7 +75,7 @@ def stop_starting(unit: UnitOfWork, decided: Take | Announcement) -> None:
 
 
 def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
-    """The grace is over: whatever is due goes. A claim that keeps nothing ends."""
+    """The grace is over: whatever is due goes. A claim that keeps nothing of it hibernates."""
     record = unit.claims.get(claim_id)
     if record is None or record.claim.is_over:
         return
@@ -86,7 +88,9 @@ def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
     due = [lease for deadline, lease in noticed if deadline <= until]
     warning = record.claim.warning
     why = reason or ("It was needed elsewhere." if warning is None else warning.reason)
-    if len(due) == len(leases):
+    if len(due) == len(leases) and can_hibernate(record.claim):
+        begin_hibernating(unit, claim_id, why, Otherwise.RELEASE)
+    elif len(due) == len(leases):
         take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=why))
         settle(unit, claim_id)
     else:

@@ -17,6 +17,7 @@ from jupyter_gpupool.pool.ids import ClaimId
 from .claims import expire_claim, retire_now, shrink_now, start_too_slow
 from .emptying import take_announced
 from .forgetting import forget_old
+from .hibernating import hibernate_too_slow
 from .hosts import host_lost, host_silent
 from .once import KEPT
 from .service import Service
@@ -104,18 +105,19 @@ class Timer:
 
     def _due(self, now_s: float) -> Iterator[Due]:
         deadlines = self._service.deadlines
-        for claim_id in _take_due(deadlines.expiry, now_s):
-            yield partial(expire_claim, claim_id=claim_id)
         for claim_id, start in _take_due(deadlines.start, now_s):
             yield partial(start_too_slow, claim_id=claim_id, start=start)
         for host_id in _take_due(deadlines.lost, now_s):
             yield partial(host_lost, host_id=host_id)
-        for claim_id in _take_due(deadlines.shrink, now_s):
-            yield partial(shrink_now, claim_id=claim_id)
-        for claim_id in _take_due(deadlines.retire, now_s):
-            yield partial(retire_now, claim_id=claim_id)
-        for claim_id in _take_due(deadlines.taken, now_s):
-            yield partial(take_now, claim_id=claim_id)
+        for kind, act in (
+            (deadlines.expiry, expire_claim),
+            (deadlines.shrink, shrink_now),
+            (deadlines.retire, retire_now),
+            (deadlines.hibernate, hibernate_too_slow),
+            (deadlines.taken, take_now),
+        ):
+            for claim_id in _take_due(kind, now_s):
+                yield partial(act, claim_id=claim_id)
         for key in _take_due(deadlines.announced, now_s):
             yield partial(take_announced, key=key)
         if _take_due(deadlines.windows, now_s) or _take_due(deadlines.look_again, now_s):

@@ -98,6 +98,16 @@ class Api:
             return {}
         return answer
 
+    def hibernate(self, claim_id: str) -> Json:
+        """Have a claim give its devices back and keep its results."""
+        answer: Json = self.post(f"/claims/{claim_id}/hibernate", {})
+        return answer
+
+    def resume(self, claim_id: str) -> Json:
+        """Have devices again for a claim that hibernates."""
+        answer: Json = self.post(f"/claims/{claim_id}/resume", {})
+        return answer
+
     def view(self, claim_id: str) -> Json:
         """A claim as it is now; {} while the manager is away."""
         try:

@@ -5,6 +5,7 @@ that it can be killed and stopped like any other.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import subprocess
@@ -23,6 +24,11 @@ def slow_square(number: int, seconds: float) -> int:
     """A task that takes its time."""
     time.sleep(seconds)
     return number * number
+
+
+def some_bytes(number: int, size_bytes: int) -> bytes:
+    """Bytes that differ each time they are made, so that what was made again is found out."""
+    return bytes([number % 256]) + os.urandom(size_bytes)
 
 
 def leave_a_daemon_behind() -> int:
@@ -52,6 +58,7 @@ class User:
         self.clusters: dict[str, Any] = {}
         self.clients: dict[str, Any] = {}
         self.futures: dict[str, list[Any]] = {}
+        self.kept: dict[str, list[Any]] = {}
         self.told: list[str] = []
 
     def claim(
@@ -111,6 +118,21 @@ class User:
         futures = self.futures.pop(claim_id)
         wait(futures, timeout=timeout)
         return int(sum(self.clients[claim_id].gather(futures)))
+
+    def keep(self, claim_id: str, tasks: int, size_bytes: int) -> str:
+        """Have results of some size computed and wait for them; a digest of all."""
+        client = self.clients[claim_id]
+        numbers = range(tasks)
+        self.kept[claim_id] = client.map(some_bytes, numbers, size_bytes=size_bytes, pure=False)
+        wait(self.kept[claim_id], timeout=60)
+        return self.digest(claim_id)
+
+    def digest(self, claim_id: str, timeout: float = 60) -> str:
+        """A digest of the results that `keep` had computed, as they are now."""
+        found = hashlib.sha256()
+        for future in self.kept[claim_id]:
+            found.update(future.result(timeout=timeout))
+        return found.hexdigest()
 
     def daemon(self, claim_id: str) -> int:
         """The pid of a process that a task left behind."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from jupyter_gpupool.protocol.keeping import HOLDER_NAME
+
 from .processes import Process, carrying, in_sessions
 
 _LOOK_EVERY_S = 0.05
@@ -50,7 +52,7 @@ def _record(path: Path) -> Record | None:
         share = int(values["share"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    role = "worker" if lease_id else "scheduler"
+    role = {"": "scheduler", HOLDER_NAME: "holder"}.get(lease_id, "worker")
     return Record(claim_id, lease_id, role, devices, share, found)
 
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 
 from jupyter_gpupool.pool.device import Device, DeviceState
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId
+from jupyter_gpupool.protocol.keeping import Keeping, KeepPhase, Unkept, Wish
 from jupyter_gpupool.protocol.link import (
     ClaimUse,
     Desired,
     DeviceReport,
     EnvironmentReport,
+    HolderReport,
     HostReport,
     ProcessPhase,
     SchedulerReport,
@@ -28,6 +30,9 @@ class AgentPlayer:
         placed: Claim, start and device of each of those, the first of several.
         further: Their other devices.
         schedulers: Phase of each scheduler, by claim; `starts` is which start it belongs to.
+        holders: Phase of each holder, by claim.
+        keepings: Where each scheduler says its results are; `wishes` is what it was told.
+        results: How many each claim has, if any; `unkept` which of them cannot be kept.
         environments: The Python environments it offers, the default first.
         runs_kernels: It runs claims in their kernel's own environment.
         uses: What its claims did since its last report.
@@ -42,6 +47,11 @@ class AgentPlayer:
     further: dict[LeaseId, tuple[DeviceUuid, ...]] = field(default_factory=dict)
     schedulers: dict[ClaimId, ProcessPhase] = field(default_factory=dict)
     starts: dict[ClaimId, int] = field(default_factory=dict)
+    holders: dict[ClaimId, ProcessPhase] = field(default_factory=dict)
+    keepings: dict[ClaimId, Keeping] = field(default_factory=dict)
+    wishes: dict[ClaimId, Wish] = field(default_factory=dict)
+    results: dict[ClaimId, int] = field(default_factory=dict)
+    unkept: dict[ClaimId, tuple[Unkept, ...]] = field(default_factory=dict)
     states: dict[DeviceUuid, DeviceState] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     environments: tuple[EnvironmentReport, ...] = ()
@@ -59,6 +69,12 @@ class AgentPlayer:
             self.workers[lease_id] = ProcessPhase.STOPPING
         for claim_id in self.schedulers.keys() - schedulers.keys():
             self.schedulers[claim_id] = ProcessPhase.STOPPING
+        holders = {c.claim_id for c in desired.claims if c.holder is not None}
+        for claim_id in self.holders.keys() - holders:
+            self.holders[claim_id] = ProcessPhase.STOPPING
+        for claim_id in holders - self.holders.keys():
+            self.holders[claim_id] = ProcessPhase.STARTING
+        self.wishes = {i: c.scheduler.wish for i, c in schedulers.items() if c.scheduler}
         for claim_id, claim in schedulers.items():
             if self.starts.get(claim_id) != claim.start:
                 self.schedulers[claim_id] = ProcessPhase.STARTING
@@ -71,17 +87,34 @@ class AgentPlayer:
 
     def all_run(self) -> None:
         """Everything that starts has come up."""
-        for phases in (self.workers, self.schedulers):
+        for phases in (self.workers, self.schedulers, self.holders):
             for key, phase in phases.items():
                 if phase is ProcessPhase.STARTING:
                     phases[key] = ProcessPhase.RUNNING
+        for claim_id, wish in self.wishes.items():
+            self.keepings[claim_id] = self._kept(claim_id, wish)
+
+    def _kept(self, claim_id: ClaimId, wish: Wish) -> Keeping:
+        """What a scheduler says once all has been done that it was told."""
+        results, unkept = self.results.get(claim_id, 0), self.unkept.get(claim_id, ())
+        if wish is Wish.SURVEYED:
+            said = {"unkept": unkept, "unkept_count": len(unkept)}
+            return Keeping(wish=wish, surveyed=True, results=results, **said)
+        if wish is Wish.AWAKE:
+            return Keeping(wish=wish)
+        if unkept:
+            return Keeping(wish=wish, phase=KeepPhase.REFUSED, unkept=unkept, unkept_count=1)
+        if self.holders.get(claim_id) is not ProcessPhase.RUNNING:
+            return Keeping(wish=wish)
+        return Keeping(wish=wish, phase=KeepPhase.HIBERNATED, held=results, held_bytes=results)
 
     def all_stopped(self) -> None:
         """Everything that had to stop is gone, and its device is proven free."""
-        for phases in (self.workers, self.schedulers):
+        for phases in (self.workers, self.schedulers, self.holders):
             for key in [k for k, phase in phases.items() if phase is ProcessPhase.STOPPING]:
                 del phases[key]
-                self.starts.pop(key, None)
+                if phases is self.schedulers:
+                    self.starts.pop(key, None)
 
     def report(self) -> HostReport:
         """All that is."""
@@ -104,6 +137,11 @@ class AgentPlayer:
                 for d in self.devices
             ),
             schedulers=tuple(self._schedulers()),
+            holders=tuple(
+                HolderReport(claim_id=claim_id, start=self.starts[claim_id], phase=phase)
+                for claim_id, phase in self.holders.items()
+                if claim_id in self.starts
+            ),
             workers=tuple(self._workers()),
             life="boot",
             uses=self.uses,
@@ -119,6 +157,7 @@ class AgentPlayer:
                 address=f"tls://10.0.0.1:{self.starts[claim_id]}" if runs else None,
                 dashboard_port=8787 if runs else None,
                 problem=self.problems.get(claim_id, ""),
+                keeping=self.keepings.get(claim_id),
             )
 
     def _workers(self) -> Iterator[WorkerReport]:

@@ -19,7 +19,6 @@ from jupyter_gpupool.manager.service.reserving import (
 )
 from jupyter_gpupool.manager.service.using import KeepClaim, keep_claim
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.protocol.api import Role
 
@@ -128,15 +127,15 @@ async def test_devices_are_everybodys_again_when_the_window_closes(busy):
     assert pool.now(dora).phase is Phase.RUNNING
 
 
-async def test_claim_that_cannot_shrink_ends_with_notice(pool):
-    """As reclaimed, until hibernation keeps results."""
+async def test_claim_that_cannot_shrink_hibernates_with_notice(pool):
+    """Its results are kept until it has devices again."""
     agent = await pool.joined("a", 2)
     await apply(pool)
     bob = await pool.claim(2, user="bob")
     await pool.come_up(agent)
     await booked(pool)
     await moved_on(pool, 60 * MINUTE, agent)
-    assert (pool.now(bob).phase, pool.now(bob).end) == (Phase.ENDED, EndKind.RECLAIMED)
+    assert (pool.now(bob).phase, pool.leases(bob)) == (Phase.HIBERNATED, [])
 
 
 async def test_nobody_else_goes_while_devices_are_being_freed(pool):
@@ -153,7 +152,7 @@ async def test_nobody_else_goes_while_devices_are_being_freed(pool):
     await pool.service.execute(_look_again)
     warned = [claim.id for claim in (old, young) if pool.now(claim).warning is not None]
     assert ([pool.now(old).phase, pool.now(young).phase], warned) == (
-        [Phase.RUNNING, Phase.ENDING],
+        [Phase.RUNNING, Phase.HIBERNATING],
         [],
     )
 

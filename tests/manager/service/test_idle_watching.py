@@ -13,6 +13,7 @@ from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.signals import Signal
+from jupyter_gpupool.protocol.keeping import Unkept, UnkeptReason
 
 QUEUES = """
 [queues.all]
@@ -149,13 +150,33 @@ async def test_claim_that_needs_the_fewest_shrinks_alone(pool):
 
 @pytest.mark.parametrize(("otherwise", "is_warned"), [("release", True), ("leave", False)])
 async def test_where_nothing_can_be_kept_the_policy_decides(pool, otherwise, is_warned):
-    """A rule that hibernates does what it says it does otherwise, and the warning says so."""
+    """Its scheduler is asked once it is warned; what the rule then does has a warning of its own."""
     rule = RELEASE.replace("release", "hibernate")
     await apply(pool, f'{rule}otherwise = "{otherwise}"\n')
     idler = await a_running_claim(pool)
-    warned = (await idler.rest(16 * MINUTE)).warning
+    idler.agent.unkept[idler.claim_id] = (Unkept(key="x", reason=UnkeptReason.ACTOR),)
+    hopeful = (await idler.rest(15 * MINUTE)).warning
+    assert hopeful.evidence.action is OnIdle.HIBERNATE
+    await pool.come_up(idler.agent)
+    warned = (await idler.rest(MINUTE)).warning
     assert (warned is not None) is is_warned
     assert warned is None or "results are lost" in warned.reason
+    assert (await idler.rest(4 * MINUTE)).phase is Phase.RUNNING
+
+
+async def test_idle_claim_hibernates_and_its_evidence_is_kept(pool):
+    """Where the rule says so; the event tells why, as with any other reclaim."""
+    await apply(pool, RELEASE.replace("release", "hibernate"))
+    idler = await a_running_claim(pool)
+    idler.agent.results[idler.claim_id] = 3
+    assert (await idler.rest(20 * MINUTE)).phase is Phase.HIBERNATING
+    [event] = [e for e in pool.service.hub.since(0) if e.kind is EventKind.CLAIM_HIBERNATING]
+    assert event.evidence.rule == "all"
+    await pool.come_up(idler.agent)
+    await pool.wind_down(idler.agent)
+    kept = idler.claim
+    assert (kept.phase, kept.hibernation.results) == (Phase.HIBERNATED, 3)
+    assert pool.leases(kept) == []
 
 
 async def test_warning_goes_with_the_rule(idler):
@@ -197,7 +218,7 @@ async def test_others_take_an_idle_claim_before_a_busy_one(pool):
     await pool.come_up(agent)
     await IdlePlayer(pool, agent, forgotten.id).rest(15 * MINUTE)
     await pool.claim(1, user="bob")
-    assert pool.now(forgotten).end is EndKind.RECLAIMED
+    assert pool.now(forgotten).phase is Phase.HIBERNATING
     assert pool.now(used).warning is None
 
 

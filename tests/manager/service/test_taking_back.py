@@ -15,6 +15,7 @@ from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import DeviceState, Health
 from jupyter_gpupool.pool.ids import UserName
 from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.protocol.keeping import Unkept, UnkeptReason
 from jupyter_gpupool.protocol.link import ProcessPhase
 
 TEAMS = """
@@ -64,17 +65,34 @@ async def test_busy_claim_is_warned_before_its_devices_go(teams):
     assert "being freed for it" in pool.service.waits.of(ann.id).reason
 
 
-async def test_claim_without_worker_left_ends_as_reclaimed(teams):
+async def test_claim_without_worker_left_hibernates(teams):
     """And whoever waited has its devices as soon as they are proven free."""
     pool, agent = teams
     bob = await pool.claim(2, user="bob")
     await pool.come_up(agent)
     ann = await pool.claim(2)
     await pool.pass_s(31)
-    assert (pool.now(bob).phase, pool.now(bob).end) == (Phase.ENDING, EndKind.RECLAIMED)
+    assert (pool.now(bob).phase, pool.now(bob).warning) == (Phase.HIBERNATING, None)
+    assert pool.now(ann).phase is Phase.PENDING
+    await pool.come_up(agent)
+    assert pool.now(bob).phase is Phase.HIBERNATED
     assert pool.now(ann).phase is Phase.PENDING
     await pool.wind_down(agent)
-    assert pool.now(bob).phase is Phase.ENDED
+    assert pool.now(ann).phase is Phase.STARTING
+
+
+async def test_claim_whose_results_cannot_be_kept_ends_as_reclaimed(teams):
+    """Others have a better right; its user was told which result it is."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    agent.unkept[bob.id] = (Unkept(key="counter-1", reason=UnkeptReason.ACTOR),)
+    await pool.pass_s(31)
+    await pool.come_up(agent)
+    assert (pool.now(bob).phase, pool.now(bob).end) == (Phase.ENDING, EndKind.RECLAIMED)
+    assert "counter-1 is an actor" in pool.now(bob).reason
+    await pool.wind_down(agent)
     assert pool.now(ann).phase is Phase.STARTING
 
 
@@ -103,7 +121,7 @@ async def test_clock_set_back_prolongs_no_grace(teams):
     await pool.claim(2)
     pool.time.wall -= timedelta(hours=1)
     await pool.pass_s(31)
-    assert pool.now(bob).phase is Phase.ENDING
+    assert pool.now(bob).phase is Phase.HIBERNATING
 
 
 async def test_notice_is_void_when_nobody_waits_any_more(teams):
@@ -160,7 +178,8 @@ async def test_notice_and_promise_survive_a_restart(teams):
     await pool.service.start()
     await pool.join(agent)
     await pool.pass_s(31)
-    assert pool.now(bob).end is EndKind.RECLAIMED
+    assert pool.now(bob).phase is Phase.HIBERNATING
+    await pool.come_up(agent)
     await pool.wind_down(agent)
     assert pool.now(ann).phase is Phase.STARTING
 
@@ -228,5 +247,5 @@ async def test_room_below_a_limit_is_given_before_it_is_used(pool):
     assert pool.now(bob).warning is not None
     assert pool.leases(ann) == []
     await pool.pass_s(31)
-    assert pool.now(bob).end is EndKind.RECLAIMED
+    assert pool.now(bob).phase is Phase.HIBERNATING
     assert pool.now(ann).phase is Phase.STARTING

@@ -1,0 +1,94 @@
+"""What a scheduler's word on its claim's results means for a claim that hibernates: pure.
+
+Called by `digest.py` for each report of the host where scheduler and holder are.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.claim_events import (
+    ClaimEvent,
+    NotKept,
+    ResultsBack,
+    ResultsKept,
+    ResultsLost,
+    ResumeAsked,
+)
+from jupyter_gpupool.pool.hibernation import HibernationTerms
+from jupyter_gpupool.pool.units import format_bytes, plural
+from jupyter_gpupool.protocol.keeping import Keeping, KeepPhase, Unkept, UnkeptReason, Wish
+from jupyter_gpupool.protocol.link import HolderReport, ProcessPhase
+
+_MOST_NAMED = 3
+_LONGEST_KEY = 60
+_WHY = {
+    UnkeptReason.ACTOR: "is an actor, which cannot move",
+    UnkeptReason.UNWRITABLE: "cannot be serialised",
+    UnkeptReason.UNREADABLE: "could not be read back",
+    UnkeptReason.TOO_LARGE: "is more than a claim may keep",
+    UnkeptReason.NO_ROOM: "finds no room: the disk of its scheduler's host is full",
+}
+_GONE = (ProcessPhase.FAILED, ProcessPhase.RETIRED)
+
+
+def keeping_events(
+    claim: Claim, keeping: Keeping | None, holder: HolderReport | None, terms: HibernationTerms
+) -> Iterator[ClaimEvent]:
+    """What happened to a claim that hibernates, or has not all its results back yet."""
+    if claim.hibernation is None or keeping is None:
+        return
+    if claim.phase is Phase.HIBERNATING:
+        yield from _while_hibernating(keeping, holder, terms)
+        return
+    known = (claim.hibernation.again, claim.hibernation.gone)
+    if keeping.wish is Wish.HIBERNATED and (keeping.again, keeping.gone) != known:
+        yield ResultsLost(reason=keeping.problem, again=keeping.again, gone=keeping.gone)
+    if claim.phase is Phase.HIBERNATED and keeping.wanted and terms.resumes_itself:
+        yield ResumeAsked(reason="A task was submitted.")
+    if claim.phase is Phase.RUNNING and _are_back(keeping):
+        yield ResultsBack(reason="All its results are on its workers.")
+
+
+def unkept_in_words(unkept: tuple[Unkept, ...], count: int) -> str:
+    """Which results cannot be kept and why, the first of them by name; "" if all can."""
+    named = [f"{_short(each.key)} {_WHY[each.reason]}" for each in unkept[:_MOST_NAMED]]
+    more = max(count, len(unkept)) - len(named)
+    return "; ".join([*named, *([f"{more} more"] if more > 0 else [])])
+
+
+def _while_hibernating(
+    keeping: Keeping, holder: HolderReport | None, terms: HibernationTerms
+) -> Iterator[ClaimEvent]:
+    if keeping.wish is Wish.HIBERNATED and keeping.phase in (KeepPhase.HIBERNATED, KeepPhase.LOST):
+        yield ResultsKept(
+            reason=_kept(keeping, terms),
+            results=keeping.held,
+            result_bytes=keeping.held_bytes,
+            keep_for=timedelta(seconds=terms.keep_s),
+        )
+    elif keeping.wish is Wish.HIBERNATED and keeping.phase is KeepPhase.REFUSED:
+        why = unkept_in_words(keeping.unkept, keeping.unkept_count) or keeping.problem
+        yield NotKept(reason=f"Its results cannot be kept, and nothing was changed: {why}.")
+    elif holder is not None and holder.phase in _GONE:
+        why = holder.problem or "it ended"
+        yield NotKept(reason=f"Its results cannot be kept, for nothing holds them: {why}")
+
+
+def _kept(keeping: Keeping, terms: HibernationTerms) -> str:
+    if keeping.problem:
+        return keeping.problem
+    if not keeping.held:
+        return "It had no finished results; what is submitted waits until it is resumed."
+    days = f"{terms.keep_s / 86_400:.3g}"
+    what = f"{plural(keeping.held, 'result')} ({format_bytes(keeping.held_bytes)})"
+    return f"{what} kept for {days} days at most; its devices are given back."
+
+
+def _are_back(keeping: Keeping) -> bool:
+    is_awake = keeping.phase is KeepPhase.AWAKE and keeping.wish is not Wish.HIBERNATED
+    return is_awake and not keeping.held
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}…"

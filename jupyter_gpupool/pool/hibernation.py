@@ -1,0 +1,53 @@
+"""What a claim knows of its own hibernation: from the wish for it until its results are back."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from .idle_rule import Otherwise
+
+KEPT_RESULTS: Final = "kept-results"
+"""The rule by which a claim is told how long its results are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HibernationTerms:
+    """What the policy says of it.
+
+    Attributes:
+        keep_s: For so long a claim may hibernate; then it ends.
+        quota_bytes: Results a claim may keep.
+        memory_bytes: Of these, what is kept in memory; the others go to the disk of its
+            scheduler's host.
+        resumes_itself: Whether a task that is submitted meanwhile has it resumed.
+    """
+
+    keep_s: float = 7 * 86_400.0
+    quota_bytes: int = 64 * 2**30
+    memory_bytes: int = 2**30
+    resumes_itself: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hibernation:
+    """One hibernation of one claim.
+
+    Attributes:
+        asked_at: When it was asked for.
+        otherwise: What becomes of the claim if its results cannot be kept.
+        kept_at: Since when they are kept; None while they are on their way.
+        results: How many are kept.
+        result_bytes: What they take.
+        left: What was left of the claim's time then: its clock stands still meanwhile.
+        again: Results lost since then that are computed again.
+        gone: Results lost since then that nobody can compute again.
+    """
+
+    asked_at: datetime
+    otherwise: Otherwise = Otherwise.LEAVE
+    kept_at: datetime | None = None
+    results: int = 0
+    result_bytes: int = 0
+    left: timedelta | None = None
+    again: int = 0
+    gone: int = 0
