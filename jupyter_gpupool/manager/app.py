@@ -110,6 +110,11 @@ class ManagerApp(Application):
         " policy is for it, such as 2h. Shorter frees forgotten devices sooner, longer suits long"
         " pauses for thought. Default: 2h.",
     ).tag(config=True)
+    recorded = Unicode(
+        "14d",
+        help="For how long what was seen of claims is kept, for dry runs of policies, such as 14d."
+        " Longer costs disk: up to 8 KiB an hour and claim. Default: 14d.",
+    ).tag(config=True)
     retention = Unicode(
         "30d",
         help="How long ended claims and events are kept, such as 30d. Longer costs disk alone."
@@ -263,6 +268,7 @@ class ManagerApp(Application):
             orphan_after_s=self.orphan_after_s or default_orphan_s,
             retention=parse_duration(self.retention, field="retention"),
             longest_keep_alive=parse_duration(self.longest_keep_alive, field="longest_keep_alive"),
+            recorded=parse_duration(self.recorded, field="recorded"),
             run_as_users=self.run_as_users and not self.embedded,
             start_within_s=self.start_within_s,
             most_claims_a_user=self.most_claims_a_user,

@@ -15,6 +15,7 @@ class Settings:
         shrink_within_s: How long a scheduler may take to choose the next worker to let go when a
             claim is scaled down; then the youngest goes.
         longest_keep_alive: For how long at a time a user may have a claim not taken as idle.
+        recorded: For how long what was seen of claims is kept, for dry runs of policies.
         policy_source: The policy document to apply at the start; "" keeps the one applied last.
         policy_file: The file it was read from, and will be again at the next start; "" is none.
         retire_within_s: How long workers may take to hand over their results; then they go.
@@ -30,5 +31,6 @@ class Settings:
     shrink_within_s: float = 30.0
     longest_keep_alive: timedelta = timedelta(hours=2)
     retire_within_s: float = 600.0
+    recorded: timedelta = timedelta(days=14)
     policy_source: str = ""
     policy_file: str = ""

@@ -13,6 +13,7 @@ from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 
+from .recording import close_record
 from .unit import UnitOfWork
 
 _NOWHERE: frozenset[HostId] = frozenset()
@@ -68,6 +69,7 @@ def settle(unit: UnitOfWork, claim_id: ClaimId) -> None:
 
 def _forget_watch(unit: UnitOfWork, claim_id: ClaimId) -> None:
     """How it was used counts no more once it gives its devices back."""
+    close_record(unit, claim_id)
     for watches in (unit.watches, unit.kept_watches):
         if claim_id in watches:
             del watches[claim_id]

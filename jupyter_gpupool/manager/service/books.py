@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.pool.host import Host
     from jupyter_gpupool.pool.reservation import Reservation
     from jupyter_gpupool.protocol.link import HostReport
+    from jupyter_gpupool.scheduling.idle_dry_run import Recorded
 
     from .emptying import Announced
 
@@ -46,6 +47,7 @@ class Books:
         announced: What claims have to give back for reservations; never stored.
         watches: How claims that run are used, as far as it was seen.
         kept_watches: The same as it was last stored, which is seldom.
+        recording: What is seen of each claim since its last record for dry runs was written.
         usage: What each user has used, by their leaf in the tree of queues.
         live: How many claims of each user have not ended.
         seq: The last event's position.
@@ -68,6 +70,7 @@ class Books:
         self.announced: dict[AnnouncedKey, Announced] = {}
         self.watches: dict[ClaimId, WatchRecord] = {}
         self.kept_watches: dict[ClaimId, WatchRecord] = {}
+        self.recording: dict[ClaimId, Recorded] = {}
         self.policy = PolicyInForce()
         self.live: Counter[UserName] = Counter()
         self.seq = 0

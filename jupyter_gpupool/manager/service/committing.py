@@ -52,6 +52,7 @@ def changes_of(unit: UnitOfWork, books: Books) -> Changes:
         new_watches=new_watches,
         watches=watches,
         gone_watches=_gone(unit.kept_watches, books.kept_watches),
+        new_recorded=tuple(unit.new_recorded),
         new_policies=tuple(unit.new_policies),
         events=tuple(unit.events),
     )

@@ -24,6 +24,7 @@ from jupyter_gpupool.scheduling.idle_watch import Watch, moved
 from .idle_acts import clear, take_idle, warn
 from .idle_samples import Surroundings, sample_of
 from .idle_subjects import is_protected, subject_of
+from .recording import close_record, keep_record, recorded_of
 from .records import ClaimRecord, WatchRecord
 from .sightings import Sighting
 
@@ -45,7 +46,7 @@ def watch_host(unit: "UnitOfWork", host_id: HostId) -> None:
     told = {use.claim_id for use in unit.reports[host_id].uses if use.has_scheduler}
     for claim_id in sorted(told):
         record = unit.claims.get(claim_id)
-        if record is not None and _is_judged(unit, record.claim, host_id):
+        if record is not None and _is_watched(record.claim, host_id):
             _watch_claim(unit, record, host_id)
 
 
@@ -73,7 +74,10 @@ def watch_of(unit: "UnitOfWork", claim: Claim) -> Watch:
 def put_watch(
     unit: "UnitOfWork", claim_id: ClaimId, watch: Watch, *, save: bool, next_s: float | None = None
 ) -> None:
-    """Keep a watch, and write it down if it is to be saved, or was not for a while."""
+    """Keep a watch, and write it down if it is to be saved, or was not for a while.
+
+    While there are no rules, what was seen decides nothing, and is not worth a row.
+    """
     known, monotonic_s = unit.watches.get(claim_id), unit.moment.monotonic_s
     saved_s = None if known is None else known.saved_s
     is_old = saved_s is None or monotonic_s - saved_s >= SAVED_EVERY_S
@@ -84,7 +88,7 @@ def put_watch(
         next_s=next_s,
     )
     unit.watches[claim_id] = record
-    if save or is_old:
+    if save or (is_old and unit.policy.policy.idle):
         unit.kept_watches[claim_id] = record
 
 
@@ -94,14 +98,12 @@ def save_watches(unit: "UnitOfWork") -> None:
         kept = unit.kept_watches.get(claim_id)
         if kept is None or kept.watch != record.watch:
             unit.kept_watches[claim_id] = record
+    for claim_id in [claim_id for claim_id, _ in unit.recording.items()]:
+        close_record(unit, claim_id)
 
 
-def _is_judged(unit: "UnitOfWork", claim: Claim, host_id: HostId) -> bool:
-    known, place = unit.watches.get(claim.id), claim.scheduler
-    # Of a policy that has no rules any more, what an earlier one announced is taken back.
-    is_open = known is not None and (known.next_s is not None or known.watch.warned is not None)
-    if not unit.policy.policy.idle and not is_open:
-        return False
+def _is_watched(claim: Claim, host_id: HostId) -> bool:
+    place = claim.scheduler
     return claim.phase is Phase.RUNNING and place is not None and place.host_id == host_id
 
 
@@ -113,6 +115,8 @@ def _watch_claim(unit: "UnitOfWork", record: ClaimRecord, host_id: HostId) -> No
     if not leases or not samples:
         return
     situation = situation_of(unit, record, watch)
+    for sample in samples:
+        keep_record(unit, claim.id, recorded_of(sample, situation, record, leases, watch))
     # What went by while nobody judged is counted, and nobody is warned or taken in hindsight.
     for sample in samples[:-1]:
         watch = moved(watch, sample, situation.rules)

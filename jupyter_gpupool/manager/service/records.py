@@ -9,6 +9,7 @@ from datetime import datetime
 from jupyter_gpupool.manager.certificates import ClaimSecrets
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
+from jupyter_gpupool.scheduling.idle_dry_run import Recorded
 from jupyter_gpupool.scheduling.idle_watch import Watch
 from jupyter_gpupool.scheduling.shape import HeldWorker
 from jupyter_gpupool.scheduling.usage import Usage
@@ -123,3 +124,11 @@ class WatchRecord:
     watch: Watch
     saved_s: float | None = None
     next_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedUse:
+    """What was seen of a claim for a while, for dry runs of policies."""
+
+    claim_id: ClaimId
+    recorded: Recorded

@@ -131,7 +131,8 @@ class Timer:
         if not await self._try(forget_old):
             return
         try:
-            await service.store.prune(now - service.settings.retention, now - KEPT)
+            settings = service.settings
+            await service.store.prune(now - settings.retention, now - KEPT, now - settings.recorded)
         except PoolError as error:
             _LOG.warning("What is too old could not be deleted yet: %s", error)
         gc.collect()

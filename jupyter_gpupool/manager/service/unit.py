@@ -27,6 +27,7 @@ from .records import (
     HostToken,
     OnceRecord,
     PolicyRevision,
+    RecordedUse,
     UsageRecord,
     UserRecord,
     WatchRecord,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.pool.host import Host
     from jupyter_gpupool.pool.reservation import Reservation
     from jupyter_gpupool.protocol.link import HostReport
+    from jupyter_gpupool.scheduling.idle_dry_run import Recorded
 
     from .emptying import Announced
     from .idle_sight import IdleSight
@@ -89,6 +91,8 @@ class UnitOfWork:
         self.watches: Layer[ClaimId, WatchRecord] = Layer(below.watches)
         self.kept_watches: Layer[ClaimId, WatchRecord] = Layer(below.kept_watches)
         self.policy: PolicyInForce = below.policy
+        self.recording: Layer[ClaimId, Recorded] = Layer(below.recording)
+        self.new_recorded: list[RecordedUse] = []
         self.new_policies: list[PolicyRevision] = []
         self.ended_leases: dict[LeaseId, Lease] = {}
         self.events: list[Event] = []
@@ -222,6 +226,7 @@ class UnitOfWork:
             below.ended_leases.update(self.ended_leases)
             below.events += self.events
             below.new_policies += self.new_policies
+            below.new_recorded += self.new_recorded
             below.replan = below.replan or self.replan
             below.arrived += self.arrived
         else:
@@ -231,7 +236,7 @@ class UnitOfWork:
         of_hosts = (self.hosts, self.host_tokens, self.reports)
         of_users = (self.tokens, self.users, self.once)
         of_queues = (self.usage, self.reservations, self.announced)
-        of_watches = (self.watches, self.kept_watches)
+        of_watches = (self.watches, self.kept_watches, self.recording)
         of_claims = (self.claims, self.leases, self.failures, *of_watches)
         return (*of_claims, *of_hosts, *of_users, *of_queues)
 

@@ -11,6 +11,7 @@ from jupyter_gpupool.manager.service.records import (
     HostToken,
     OnceRecord,
     PolicyRevision,
+    RecordedUse,
     UsageRecord,
     UserRecord,
     WatchRecord,
@@ -55,6 +56,7 @@ class Changes:
     new_watches: tuple[WatchRecord, ...] = ()
     watches: tuple[WatchRecord, ...] = ()
     gone_watches: tuple[ClaimId, ...] = ()
+    new_recorded: tuple[RecordedUse, ...] = ()
     new_policies: tuple[PolicyRevision, ...] = ()
     events: tuple[Event, ...] = ()
 

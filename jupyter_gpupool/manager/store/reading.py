@@ -1,6 +1,7 @@
 """Reading: all that lives, at start; what is no longer in memory, when somebody asks."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, insert, or_, select, update
@@ -11,6 +12,7 @@ from jupyter_gpupool.manager.service.records import (
     HostToken,
     OnceRecord,
     PolicyRevision,
+    RecordedUse,
     UsageRecord,
     UserRecord,
     WatchRecord,
@@ -33,6 +35,7 @@ from .tables import (
     META,
     ONCE,
     POLICIES,
+    RECORDED,
     RESERVATIONS,
     TOKENS,
     USAGE,
@@ -149,6 +152,13 @@ def read_policy(connection: Connection, revision: int) -> PolicyRevision | None:
     query = select(POLICIES).where(POLICIES.c.revision == revision)
     row = connection.execute(query).mappings().first()
     return None if row is None else rows.read_policy(row)
+
+
+def read_recorded(connection: Connection, since: datetime) -> list[RecordedUse]:
+    """What was seen of claims since a moment, claim by claim, oldest first."""
+    query = select(RECORDED).where(RECORDED.c.until >= since)
+    found = connection.execute(query.order_by(RECORDED.c.claim_id, RECORDED.c.id))
+    return [rows.read_recorded(row) for row in found.mappings()]
 
 
 def oldest_event(connection: Connection) -> int:

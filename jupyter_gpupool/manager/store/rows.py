@@ -19,6 +19,7 @@ from jupyter_gpupool.manager.service.records import (
     HostToken,
     OnceRecord,
     PolicyRevision,
+    RecordedUse,
     UsageRecord,
     UserRecord,
     WatchRecord,
@@ -30,6 +31,7 @@ from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.reservation import Reservation
 from jupyter_gpupool.protocol.api import Role
+from jupyter_gpupool.scheduling.idle_dry_run import Recorded
 from jupyter_gpupool.scheduling.idle_watch import Watch
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
@@ -48,6 +50,7 @@ _WORKERS = TypeAdapter(tuple[HeldWorker, ...])
 _USAGE = TypeAdapter(UsageRecord)
 _RESERVATION = TypeAdapter(Reservation)
 _WATCH = TypeAdapter(Watch)
+_RECORDED = TypeAdapter(Recorded)
 
 
 def claim_row(record: ClaimRecord, seal: Seal) -> Row:
@@ -241,6 +244,18 @@ def watch_row(record: WatchRecord) -> Row:
 def read_watch(row: Row) -> WatchRecord:
     """It again."""
     return WatchRecord(claim_id=row["claim_id"], watch=_WATCH.validate_json(row["body"]))
+
+
+def recorded_row(use: RecordedUse) -> Row:
+    """What was seen of a claim for a while."""
+    body = _RECORDED.dump_json(use.recorded).decode()
+    return {"claim_id": use.claim_id, "until": use.recorded.sample.at, "body": body}
+
+
+def read_recorded(row: Row) -> RecordedUse:
+    """It again."""
+    recorded = _RECORDED.validate_json(row["body"])
+    return RecordedUse(claim_id=row["claim_id"], recorded=recorded)
 
 
 def _sealed(secrets: ClaimSecrets | None, seal: Seal) -> str | None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, delete, insert
 
-from jupyter_gpupool.manager.service.records import ClaimRecord, PolicyRevision
+from jupyter_gpupool.manager.service.records import ClaimRecord, PolicyRevision, RecordedUse
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.ids import ClaimId, UserName
@@ -94,7 +94,9 @@ class Store:
             self._stamp = stamp.next
         return is_written
 
-    async def prune(self, before: datetime, keys_before: datetime) -> None:
+    async def prune(
+        self, before: datetime, keys_before: datetime, recorded_before: datetime
+    ) -> None:
         """Forget what is too old.
 
         Raises:
@@ -106,7 +108,7 @@ class Store:
 
         def prune(connection: Connection) -> None:
             came_through(connection, stamp)
-            writing.prune(connection, before, keys_before)
+            writing.prune(connection, before, keys_before, recorded_before)
 
         await self._write(prune)
 
@@ -147,6 +149,10 @@ class Store:
     async def policy(self, revision: int) -> PolicyRevision | None:
         """One revision of the policy."""
         return await self._read(lambda c: reading.read_policy(c, revision))
+
+    async def recorded(self, since: datetime) -> list[RecordedUse]:
+        """What was seen of claims since a moment, claim by claim, oldest first."""
+        return await self._read(lambda c: reading.read_recorded(c, since))
 
     async def oldest_event(self) -> int:
         """The position of the oldest event still kept."""

@@ -162,3 +162,13 @@ WATCHES = Table(
     Column("claim_id", String(40), primary_key=True),
     Column("body", Text, nullable=False),
 )
+
+RECORDED = Table(
+    "recorded",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("claim_id", String(40), nullable=False),
+    Column("until", DateTime(timezone=True), nullable=False),
+    Column("body", Text, nullable=False),
+    Index("recorded_by_time", "until"),
+)

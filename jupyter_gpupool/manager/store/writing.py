@@ -16,6 +16,7 @@ from .tables import (
     LEASES,
     ONCE,
     POLICIES,
+    RECORDED,
     RESERVATIONS,
     TOKENS,
     USAGE,
@@ -51,12 +52,15 @@ def write(connection: Connection, changes: Changes, seal: Seal) -> None:
     _insert(connection, WATCHES, map(rows.watch_row, changes.new_watches))
     _update(connection, WATCHES, map(rows.watch_row, changes.watches))
     _delete(connection, WATCHES.c.claim_id, changes.gone_watches)
+    _insert(connection, RECORDED, map(rows.recorded_row, changes.new_recorded))
     _insert(connection, POLICIES, map(rows.policy_row, changes.new_policies))
     _insert(connection, EVENTS, map(rows.event_row, changes.events))
 
 
-def prune(connection: Connection, before: datetime, keys_before: datetime) -> None:
-    """Forget what ended, happened or was answered too long ago.
+def prune(
+    connection: Connection, before: datetime, keys_before: datetime, recorded_before: datetime
+) -> None:
+    """Forget what ended, happened, was answered or was seen too long ago.
 
     The last event stays, whatever its age: it holds the number the next one follows.
     """
@@ -66,6 +70,7 @@ def prune(connection: Connection, before: datetime, keys_before: datetime) -> No
     last = select(func.max(EVENTS.c.seq)).scalar_subquery()
     connection.execute(delete(EVENTS).where(EVENTS.c.at < before, EVENTS.c.seq < last))
     connection.execute(delete(ONCE).where(ONCE.c.at < keys_before))
+    connection.execute(delete(RECORDED).where(RECORDED.c.until < recorded_before))
 
 
 def _delete(connection: Connection, key: Column[str], gone: Sequence[str]) -> None:

@@ -73,5 +73,7 @@ class RememberingStore:
         """Nothing ended before."""
         return []
 
-    async def prune(self, before: datetime, keys_before: datetime) -> None:
+    async def prune(
+        self, before: datetime, keys_before: datetime, recorded_before: datetime
+    ) -> None:
         """There is nothing to delete."""
