@@ -200,9 +200,15 @@ def workers_of(view: "ClaimView") -> str:
 
 def why(view: "ClaimView") -> str:
     """Why it is as it is."""
-    if view.wait is None:
+    if view.wait is None and view.warning is None:
         return view.problem or view.reason
     from jupyter_gpupool.notebook.moments import here_and_now, starts_text  # noqa: PLC0415 - 0.3 s
+
+    if view.wait is None:
+        from jupyter_gpupool.notebook.warned import warning_sentence  # noqa: PLC0415 - as above
+
+        assert view.warning is not None, "looked at above"
+        return warning_sentence(view.warning, here_and_now())
 
     starts = starts_text(view.wait, here_and_now())
     when = f", {starts}" if starts else ""

@@ -20,12 +20,15 @@ from jupyter_gpupool.protocol.using import (
     LogsView,
     ProcessLog,
 )
+from jupyter_gpupool.protocol.warned import WarnedView
 
 from . import markup
 from .card import card_html, card_text
 from .listing import Listing
 from .moments import clock, counted, here_and_now, hosts_text, ordinal, shape, starts_text
+from .next_cell import heard
 from .terms import Duration
+from .warned import warning_sentence
 
 if TYPE_CHECKING:
     from jupyter_gpupool.client.pool_client import PoolClient
@@ -147,7 +150,9 @@ async def kept_for(
     """Keep a claim and say until when, in this machine's zone; None once it is kept no more."""
     is_none = duration in (0, "0", timedelta(0))
     for_s = 0 if is_none else parse_duration(duration, field="duration").total_seconds()
-    until = (await client.keep_alive(claim_id, for_s, reason)).kept_until
+    view = await client.keep_alive(claim_id, for_s, reason)
+    heard(view)
+    until = view.kept_until
     return None if until is None else until.astimezone()
 
 
@@ -181,7 +186,7 @@ def _state(view: ClaimView) -> str:
 
 def _reason(view: ClaimView) -> str:
     if view.warning is not None:
-        return f"Goes back {clock(view.warning.deadline, here_and_now())}: {view.warning.reason}"
+        return warning_sentence(view.warning, here_and_now())
     if view.wait is None:
         return view.problem or view.reason
     starts = starts_text(view.wait, here_and_now())
@@ -195,11 +200,16 @@ def status_lines(status: StatusView) -> Sequence[str]:
     return (
         f"{plural(status.devices, kind)} on {plural(status.hosts, 'host')}, {status.free} free",
         f"{claims}, {status.my_claims} yours",
+        *(_warned(each) for each in status.warned),
         *(_coming(each) for each in status.coming),
         *(_reserved(each) for each in status.reservations),
         *status.problems,
         f"You are {status.user} ({status.role}); the manager is version {status.version}.",
     )
+
+
+def _warned(view: WarnedView) -> str:
+    return f"Claim {view.name}: {warning_sentence(view.warning, here_and_now())}"
 
 
 def _coming(view: ComingView) -> str:

@@ -23,6 +23,7 @@ from .answers import (
     status_of,
 )
 from .left_behind import first_look, left_behind_text
+from .next_cell import heard
 from .terms import Duration, Gpus, bounds_of
 from .voice import Voice
 from .which import find
@@ -120,6 +121,7 @@ def release(name: str = "", reason: str = "", *, pool: Pool | None = None) -> Cl
         pool: As of `explain`.
     """
     view = _of(name, pool, lambda client, claim_id: client.release(claim_id, reason))
+    heard(view)
     return claim_as_it_was(view)
 
 

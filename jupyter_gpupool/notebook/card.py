@@ -24,6 +24,7 @@ from .moments import (
     wanted,
     workers_text,
 )
+from .warned import warning_sentence
 from .workers import devices_text
 
 _UUID_SHOWN = 12
@@ -135,7 +136,7 @@ def _state_text(view: ClaimView, now: datetime) -> str:
 
 def _goes_back(view: ClaimView, now: datetime) -> str:
     assert view.warning is not None, "asked for only when there is one"
-    return f"Goes back {clock(view.warning.deadline, now)}: {view.warning.reason}"
+    return warning_sentence(view.warning, now)
 
 
 def _warning(view: ClaimView, now: datetime) -> str:

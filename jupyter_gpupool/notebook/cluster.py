@@ -302,6 +302,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         """Close everything on our side, whatever state the other side is in."""
         if self._following is not None:
             self._following.stop()
+            self._voice.follows_no_more(self.claim_id)
         if self._warming is not None:
             await asyncio.wait([self._warming], timeout=_WARM_WITHIN_S)
             self._warming.cancel()

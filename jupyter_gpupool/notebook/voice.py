@@ -1,4 +1,4 @@
-"""What a claim tells its user unasked: one line on stderr, nothing twice.
+"""What a claim tells its user unasked: one line on stderr, nothing twice; in kernels under a cell.
 
 Used by `cluster`, and by the command that holds a claim.
 """
@@ -8,6 +8,7 @@ import sys
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.warned import WarningView
 
+from .next_cell import Told, next_cell, told
 from .progress import Progress, progress
 
 
@@ -22,7 +23,7 @@ class Voice:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._warned: WarningView | None = None
+        self._warned: Told | None = None
         self._progress: Progress | None = None
 
     def fall_silent(self) -> None:
@@ -50,10 +51,26 @@ class Voice:
             shown.end(text)
 
     def warn(self, view: ClaimView) -> None:
-        """Say what will be taken from the claim, once for each warning."""
-        if view.warning is not None and view.warning != self._warned:
-            self.say(warning_text(view.name, view.warning))
-        self._warned = view.warning
+        """Say what will be taken from the claim, once for each warning.
+
+        In a kernel that is done under the next cell, elsewhere at once.
+        """
+        now = None if view.warning is None else told(view.warning)
+        is_new, self._warned = now != self._warned, now
+        cell = next_cell()
+        if cell is None:
+            if view.warning is not None and is_new:
+                self.say(warning_text(view.name, view.warning))
+        elif view.warning is None:
+            cell.drop(view.id)
+        elif not self._quiet:
+            cell.warn(view)
+
+    def follows_no_more(self, claim_id: str) -> None:
+        """Nobody hears of the claim any more: what was to be said of it may not be true later."""
+        cell = next_cell()
+        if cell is not None:
+            cell.drop(claim_id)
 
 
 def warning_text(name: str, warning: WarningView) -> str:

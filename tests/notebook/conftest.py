@@ -13,6 +13,7 @@ import pytest
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.protocol.api import ClaimView, LeaseView
+from jupyter_gpupool.protocol.warned import WarningView
 
 DEVICES = 8
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -103,6 +104,28 @@ def a_lease() -> Callable[..., LeaseView]:
                 "phase": "running",
                 "granted_at": NOON,
                 "restarts": 0,
+                **changes,
+            }
+        )
+
+    return build
+
+
+@pytest.fixture
+def a_warning() -> Callable[..., WarningView]:
+    """Build a warning of idleness, due at 14:20, that may be kept for two hours."""
+
+    def build(**changes: Any) -> WarningView:
+        return WarningView.model_validate(
+            {
+                "rule": "all",
+                "deadline": NOON.replace(hour=14, minute=20),
+                "reason": "Long.",
+                "action": "hibernate",
+                "devices": "2 A100",
+                "are_several": True,
+                "why": "Your 2 A100 have been idle for 15 min (no tasks, GPU 0 %, 31 GiB held).",
+                "keep": {"longest_s": 7200},
                 **changes,
             }
         )

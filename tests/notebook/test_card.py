@@ -8,9 +8,10 @@ import pytest
 from jupyter_gpupool.notebook.card import CardState, card_html, card_state, card_text
 from jupyter_gpupool.notebook.moments import clock, ordinal, shape
 from jupyter_gpupool.notebook.workers import devices_text
-from jupyter_gpupool.pool.claim import Phase, Warning_
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.protocol.api import ClaimView, WaitView
+from jupyter_gpupool.protocol.warned import WarningView
 
 NOW = datetime(2026, 11, 30, 14, 16, tzinfo=UTC)
 View = Callable[..., ClaimView]
@@ -61,7 +62,7 @@ def test_warning_stands_before_everything_else(
     a_view: View, a_lease: Callable[..., object]
 ) -> None:
     """When the devices go back, and why."""
-    warning = Warning_(rule="idle", deadline=NOW + timedelta(minutes=4), reason="No tasks.")
+    warning = WarningView(rule="idle", deadline=NOW + timedelta(minutes=4), reason="No tasks.")
     view = a_view(warning=warning, leases=[a_lease("gpu-05")])
     assert card_text(view, NOW).splitlines()[1] == "Goes back 14:20: No tasks."
     assert card_html(view, NOW).index("Goes back 14:20") < card_html(view, NOW).index("gpu-05")
@@ -87,7 +88,7 @@ def test_every_phase_has_a_card(a_view: View, phase: Phase) -> None:
 def test_nothing_of_a_claim_becomes_markup(a_view: View, a_lease: Callable[..., object]) -> None:
     """Names, hosts and reasons are others' text."""
     evil = '"><script>alert(1)</script>'
-    warning = Warning_(rule=evil, deadline=NOW, reason=evil)
+    warning = WarningView(rule=evil, deadline=NOW, reason=evil)
     view = a_view(name=evil, reason=evil, warning=warning, leases=[a_lease(evil)])
     assert "<script" not in card_html(view, NOW)
     assert "<script" not in card_html(a_view(name=evil, reason=evil, phase="pending"), NOW)

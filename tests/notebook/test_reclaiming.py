@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from jupyter_gpupool.notebook.reclaiming import Reclaim, Reclaiming
-from jupyter_gpupool.pool.claim import Warning_
 from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.warned import WarningView
 
 WITHIN_S = 10
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
-IDLE = Warning_(rule="idle", deadline=NOW, reason="No tasks.")
-LIMIT = Warning_(rule="time-limit", deadline=NOW, reason="Its time is up.")
+IDLE = WarningView(rule="idle", deadline=NOW, reason="No tasks.")
+LIMIT = WarningView(rule="time-limit", deadline=NOW, reason="Its time is up.")
 View = Callable[..., ClaimView]
 
 

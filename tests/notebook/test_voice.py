@@ -6,20 +6,20 @@ from datetime import UTC, datetime
 import pytest
 
 from jupyter_gpupool.notebook.voice import Voice
-from jupyter_gpupool.pool.claim import Warning_
 from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.warned import WarningView
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
-IDLE = Warning_(rule="idle", deadline=NOW, reason="Nothing ran for 30 minutes.")
-LIMIT = Warning_(rule="time-limit", deadline=NOW, reason="Its time is nearly up.")
-View = Callable[[Warning_ | None], ClaimView]
+IDLE = WarningView(rule="idle", deadline=NOW, reason="Nothing ran for 30 minutes.")
+LIMIT = WarningView(rule="time-limit", deadline=NOW, reason="Its time is nearly up.")
+View = Callable[[WarningView | None], ClaimView]
 
 
 @pytest.fixture
 def view() -> View:
     """A running claim with this warning."""
 
-    def build(warning: Warning_ | None) -> ClaimView:
+    def build(warning: WarningView | None) -> ClaimView:
         return ClaimView.model_validate(
             {
                 **dict.fromkeys(("id", "name", "owner", "model", "reason"), "mine"),

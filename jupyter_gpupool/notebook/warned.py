@@ -1,0 +1,51 @@
+"""A warning in words: what goes back, when, why, and how to answer. Pure.
+
+Called by `card`, `answers`, `voice`, the widget and the command line. Its clock times are in the
+zone of the moment it is read at.
+"""
+
+import shlex
+from datetime import datetime
+
+from jupyter_gpupool.pool.request import OnIdle
+from jupyter_gpupool.protocol.warned import KeepView, WarningView
+
+from .moments import clock
+
+KEPT_FOR_S = 3600.0
+"""What a keep of one press asks for, if the policy allows as much."""
+_MINUTE_S = 60
+_HOUR_MIN = 60
+
+
+def warning_sentence(warning: WarningView, now: datetime) -> str:
+    """Why, and what becomes of the claim when.
+
+    "Your 2 A100 have been idle for 15 min (no tasks, GPU 0 %, 31 GiB held). They go back at 14:20;
+    results are kept."
+    """
+    when = clock(warning.deadline, now)
+    if warning.action is None or not warning.why:
+        return f"Goes back {when}: {warning.reason}"
+    back = "They go back" if warning.are_several else "It goes back"
+    match warning.action:
+        case OnIdle.HIBERNATE:
+            return f"{warning.why} {back} at {when}; results are kept."
+        case OnIdle.RELEASE:
+            return f"{warning.why} {back} at {when}; results are lost."
+        case OnIdle.SHRINK:
+            return f"{warning.why} The claim goes down to its fewest workers at {when}."
+
+
+def keep_minutes(keep: KeepView | None) -> int:
+    """For how long a press may keep it, in whole minutes; 0 if it cannot be kept."""
+    return 0 if keep is None else int(min(KEPT_FOR_S, keep.longest_s)) // _MINUTE_S
+
+
+def answers_text(name: str, warning: WarningView, command: str) -> str:
+    """How to answer, as commands; `command` is what they begin with, such as "%gpupool"."""
+    quoted, minutes = shlex.quote(name), keep_minutes(warning.keep)
+    length = "1h" if minutes == _HOUR_MIN else f"{minutes}min"
+    reason = ' --reason "…"' if warning.keep is not None and warning.keep.asks_reason else ""
+    keep = f"Keep it: {command} keep {quoted} {length}{reason} · " if minutes else ""
+    return f"{keep}Release it now: {command} release {quoted}"
