@@ -128,19 +128,19 @@ class Kept:
 
     def _opens_a_device(self, member: Member) -> bool:
         """Whether any device is there for a claim of one part, wholly free or kept."""
-        shape, inventory = member.view.worker, self.ledger.inventory
-        if not shape.share or shape.cpu or shape.memory_bytes or member.needs > 1:
+        if not _is_a_part(member):
             return False
-        accepted = inventory.accepting(shape)
-        if any(bays & accepted for bays in inventory.by_free[1:]):
-            return True
+        accepted = self.ledger.inventory.accepting(member.view.worker)
         # One after the other, for most often the first one would do.
-        return any(
+        return self._has_open_device(accepted) or any(
             accepted >> spot.bay & 1
             for reservation in self.reservations
             for _, spot in reservation.hidden
             if spot.devices and not spot.share
         )
+
+    def _has_open_device(self, bays: int) -> bool:
+        return any(free & bays for free in self.ledger.inventory.by_free[1:])
 
     def _fits(self, member: Member, count: int) -> bool:
         shown = [r for r in self.reservations if r.is_hidden]
@@ -190,6 +190,9 @@ class Kept:
 
     def is_open_to(self, member: Member, count: int) -> bool:
         """Whether so many workers of a claim find room on what is kept for nobody."""
+        accepted = self.ledger.inventory.accepting(member.view.worker)
+        if _is_a_part(member) and self._has_open_device(accepted):
+            return True
         return self._fits_beside(member, count, _NOBODYS)
 
     def might_place(self, member: Member, count: int) -> bool:
@@ -287,6 +290,12 @@ class Kept:
                 if inventory.hold(kept.worker, kept.spot, sharer)
             ]
             reservation.is_hidden = True
+
+
+def _is_a_part(member: Member) -> bool:
+    """Whether a claim wants one part of a device, for which nothing else of a host counts."""
+    shape = member.view.worker
+    return shape.share > 0 and not (shape.cpu or shape.memory_bytes) and member.needs == 1
 
 
 def _as_they_are(spots: tuple[Spot, ...]) -> tuple[Spot, ...]:

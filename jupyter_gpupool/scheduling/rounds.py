@@ -93,6 +93,8 @@ def _make_room(
     ledger: Ledger, waiting: Sequence[Member], kept: Kept, steps: Steps, made: Made
 ) -> bool:
     """Take the steps by which others give; whether there was more to look for than a pass may."""
+    if not ledger.rules.may_move:
+        steps &= ~Steps.MOVE
     searches = [search for search in searches_beside(kept, SEARCHES) if search.step in steps]
     if not searches:
         return False
