@@ -17,6 +17,7 @@ _T = TypeVar("_T")
 Say = Callable[[str], None]
 _GRACE_S = 10.0
 """How long a cancelled call may take to clean up after itself."""
+_LOOK_FOR_SIGNALS_EVERY_S = 0.5
 
 
 class Background:
@@ -88,8 +89,15 @@ class _Call(Generic[_T]):
         loop.call_soon_threadsafe(self._stop)
 
     def wait(self, tell: Say) -> None:
-        while (text := self.mail.get()) is not None:
+        while (text := self._next_word()) is not None:
             tell(text)
+
+    def _next_word(self) -> str | None:
+        while True:
+            # A signal that comes right before Python begins to wait does not end the wait, and its
+            # handler runs only after it: an interrupt would be lost for as long as nothing is said.
+            with contextlib.suppress(queue.Empty):
+                return self.mail.get(timeout=_LOOK_FOR_SIGNALS_EVERY_S)
 
     def result(self) -> _T:
         assert self._task is not None, "asked for before it was finished"

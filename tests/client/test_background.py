@@ -1,13 +1,17 @@
 """One loop for all talk with the pool, from any thread or loop."""
 
+import _thread
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from jupyter_gpupool.client.background import Background, Say
+
+_WITHIN_S = 10.0
 
 
 async def _double(number: int) -> int:
@@ -114,6 +118,20 @@ def test_interrupt_waits_for_the_clean_up() -> None:
     with pytest.raises(KeyboardInterrupt):
         Background().run(work, interrupt)
     assert undone == ["undone"]
+
+
+def test_interrupt_that_comes_right_before_the_wait_is_not_lost() -> None:
+    """Python notes such a signal without being woken by it, which is what is played here."""
+
+    async def work(_say: Say) -> None:
+        # From another thread, this notes an interrupt and wakes nobody.
+        asyncio.get_running_loop().call_later(0.2, _thread.interrupt_main)
+        await asyncio.sleep(_WITHIN_S)
+
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Background().run(work)
+    assert time.monotonic() - began_s < _WITHIN_S
 
 
 async def test_bridge_answers_on_the_callers_loop() -> None:
