@@ -31,6 +31,18 @@ def some_bytes(number: int, size_bytes: int) -> bytes:
     return bytes([number % 256]) + os.urandom(size_bytes)
 
 
+class Counter:
+    """Counts, where it lives."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def count(self) -> int:
+        """One more."""
+        self._count += 1
+        return self._count
+
+
 def leave_a_daemon_behind() -> int:
     """Start a process that has its own session and no parent of ours; give its pid."""
     script = "import os, time\nif os.fork() == 0:\n os.setsid()\n print(os.getpid(), flush=True)\n"
@@ -133,6 +145,12 @@ class User:
         for future in self.kept[claim_id]:
             found.update(future.result(timeout=timeout))
         return found.hexdigest()
+
+    def actor(self, claim_id: str) -> int:
+        """Have something live on a worker that cannot move."""
+        future = self.clients[claim_id].submit(Counter, actor=True)
+        self.kept[claim_id] = [future]
+        return int(future.result(timeout=30).count().result(timeout=30))
 
     def daemon(self, claim_id: str) -> int:
         """The pid of a process that a task left behind."""

@@ -165,6 +165,10 @@ class RunningPool:
         """One of the claim's workers, once there is one."""
         return self._forked(claim_id, "worker")
 
+    def holder_of(self, claim_id: str) -> Process:
+        """What keeps the claim's results while it hibernates, once there is one."""
+        return self._forked(claim_id, "holder")
+
     def workers_of(self, claim_id: str) -> list[Process]:
         """The claim's live workers."""
         return [

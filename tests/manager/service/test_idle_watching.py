@@ -150,7 +150,7 @@ async def test_claim_that_needs_the_fewest_shrinks_alone(pool):
 
 @pytest.mark.parametrize(("otherwise", "is_warned"), [("release", True), ("leave", False)])
 async def test_where_nothing_can_be_kept_the_policy_decides(pool, otherwise, is_warned):
-    """Its scheduler is asked once it is warned; what the rule then does has a warning of its own."""
+    """Its scheduler is asked once it is warned; what comes of that has a warning of its own."""
     rule = RELEASE.replace("release", "hibernate")
     await apply(pool, f'{rule}otherwise = "{otherwise}"\n')
     idler = await a_running_claim(pool)
