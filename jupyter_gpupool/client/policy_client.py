@@ -6,6 +6,7 @@ Part of `pool_client.PoolClient`.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jupyter_gpupool.protocol.dry_run import DryRunBody, DryRunView
 from jupyter_gpupool.protocol.policy_views import (
     AppliedView,
     ApplyBody,
@@ -54,6 +55,11 @@ class PolicyClient:
     async def check(self, body: CheckBody) -> CheckView:
         """What would come of applying a document."""
         return one(CheckView, await self._http.send("POST", "/policy/check", body=body))
+
+    async def dry_run(self, body: DryRunBody) -> DryRunView:
+        """What a document's rules on idle claims would have done lately."""
+        answer = await self._http.send("POST", "/policy/dry-run", body=body)
+        return one(DryRunView, answer)
 
     async def apply(self, body: ApplyBody) -> AppliedView:
         """Put a document into force."""

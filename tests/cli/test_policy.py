@@ -226,3 +226,16 @@ def test_admin_sees_all_queues(run: Run, file: Path) -> None:
     assert names == ["QUEUE", "vision", "others"]
     [vision, _] = json.loads(run("queues", "--json")[1])
     assert (vision["weight"], vision["held"], vision["users"]) == (2, 0, ["ann"])
+
+
+def test_rules_are_tried_on_what_was_seen(run: Run, tmp_path: Path) -> None:
+    """A pool that has seen nothing yet would have taken nothing; an unknown key is named."""
+    file = tmp_path / "policy.toml"
+    file.write_text(TEAMS + '[[idle.rules]]\nname = "all"\n')
+    status, told, _ = run("policy", "dry-run", str(file), "--days", "7")
+    assert (status, told.splitlines()[0]) == (0, "Nothing would have been taken.")
+    assert "in 7 days: taken 0 times" in told
+    file.write_text(TEAMS + '[[idle.rules]]\nnames = "all"\n')
+    status, _, problem = run("policy", "dry-run", str(file))
+    assert status != 0
+    assert "idle.rules.0.name: field required. See line 10." in problem

@@ -5,6 +5,7 @@ import click
 from .apply import apply
 from .check import check
 from .diff import diff
+from .dry_run import dry_run
 from .history import history
 from .rollback import rollback
 from .show import show
@@ -18,5 +19,5 @@ def policy() -> None:
     """
 
 
-for _command in (show, check, diff, apply, history, rollback):
+for _command in (show, check, dry_run, diff, apply, history, rollback):
     policy.add_command(_command)

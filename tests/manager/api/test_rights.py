@@ -43,6 +43,7 @@ _ROUTES = {
     ("GET", "/api/v1/policy/diff"): (403, 403, 401),
     ("POST", "/api/v1/policy/check"): (403, 403, 401),
     ("POST", "/api/v1/policy/apply"): (403, 403, 401),
+    ("POST", "/api/v1/policy/dry-run"): (403, 403, 401),
     ("POST", "/api/v1/policy/rollback"): (403, 403, 401),
     ("GET", "/api/v1/status"): (200, 403, 401),
     ("GET", "/api/v1/hosts"): (200, 403, 401),
@@ -69,6 +70,7 @@ _BODIES = {
     "/api/v1/reservations": _WINDOW,
     "/api/v1/policy/check": _POLICY,
     "/api/v1/policy/apply": _POLICY,
+    "/api/v1/policy/dry-run": _POLICY,
     "/api/v1/policy/rollback": {"revision": 0},
 }
 

@@ -1,0 +1,74 @@
+"""Rules tried on claims as they were used: in a thread, for weeks of many claims take a while."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import groupby
+
+from fastapi import APIRouter, Response
+
+from jupyter_gpupool.manager.service.records import RecordedUse
+from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.protocol.dry_run import MOST_TAKINGS, DryRunBody, DryRunView, WouldTakeView
+from jupyter_gpupool.protocol.policy import parse_policy
+from jupyter_gpupool.scheduling.idle_dry_run import DryRun, Recorded, WouldTake, dry_run
+from jupyter_gpupool.scheduling.idle_wording import in_words
+
+from . import answers
+from .parts import AdminCaller, TheService
+from .problems import responses
+
+router = APIRouter(prefix="/policy", tags=["policy"])
+
+
+@router.post("/dry-run", response_model=DryRunView, responses=responses())
+async def try_rules(
+    body: DryRunBody,
+    caller: AdminCaller,  # noqa: ARG001 - a right
+    service: TheService,
+) -> Response:
+    """What a document's rules on idle claims would have done lately; nothing is changed."""
+    rules = parse_policy(body.source).idle
+    # What is still being recorded comes after all that is written down of the same claim.
+    still = [RecordedUse(claim_id=i, recorded=each) for i, each in service.books.recording.items()]
+    seen = await service.store.recorded(service.clock.now() - timedelta(days=body.days))
+    histories = _by_claim([*seen, *still])
+    played = await asyncio.to_thread(dry_run, histories, rules)
+    return answers.one(_view(body.days, len(histories), played))
+
+
+def _by_claim(seen: Iterable[RecordedUse]) -> Sequence[tuple[ClaimId, list[Recorded]]]:
+    in_order = sorted(seen, key=lambda use: use.claim_id)
+    grouped = groupby(in_order, key=lambda use: use.claim_id)
+    return [(claim_id, [use.recorded for use in uses]) for claim_id, uses in grouped]
+
+
+def _view(days: float, claims: int, played: DryRun) -> DryRunView:
+    in_order = sorted(played.takings, key=lambda taking: taking.evidence.until)
+    return DryRunView(
+        days=days,
+        claims=claims,
+        taken=len(in_order),
+        hurt=len(played.hurt),
+        warned=sum(count for _, count in played.warned),
+        won_gpu_hours=played.won_device_s / 3600,
+        takings=tuple(map(_taking, in_order[:MOST_TAKINGS])),
+    )
+
+
+def _taking(taking: WouldTake) -> WouldTakeView:
+    evidence, subject = taking.evidence, taking.subject
+    return WouldTakeView(
+        claim=taking.claim_id,
+        owner=subject.user,
+        queue=subject.queues[0] if subject.queues else "",
+        at=evidence.until,
+        rule=evidence.rule,
+        ground=evidence.ground,
+        action=evidence.action,
+        devices=taking.devices / 1000,
+        won_gpu_hours=taking.won_device_s / 3600,
+        was_busy=taking.was_busy,
+        hurts=taking.hurts,
+        reason=in_words(evidence),
+    )
