@@ -33,16 +33,22 @@ class Act(StrEnum):
     RELEASE = "release"
     SCALE = "scale"
     KEEP = "keep"
+    HIBERNATE = "hibernate"
     RESUME = "resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm:
-    """What is asked before an act that loses something."""
+    """What is asked before an act that loses something, or that needs a reason.
+
+    Attributes:
+        reason: Name of the field in which the reason is given; "" if there is none.
+    """
 
     question: str
     yes: str
     no: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

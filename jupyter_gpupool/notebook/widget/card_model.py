@@ -16,10 +16,14 @@ from jupyter_gpupool.notebook.moments import counted, roughly
 from jupyter_gpupool.notebook.workers import devices_text
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.units import format_bytes, plural
 from jupyter_gpupool.protocol.api import ClaimView, DeviceView, LeaseView, WaitView
+from jupyter_gpupool.protocol.warned import WarningView
 
 from .card import Act, Button, Card, Confirm, DeviceRow, Figure, Line, Look, Notice, Stepper
+from .idle_words import IDLE_WORDS, why_text
+from .keeping_button import keep_button
 from .text import Text, joined, text
 from .words import WORDS, Language, Words
 
@@ -68,7 +72,7 @@ def card_of(snapshot: Snapshot, now: datetime, language: Language) -> Card:
         figures=_figures(snapshot, words),
         devices=tuple(_row(lease, snapshot, words) for lease in _held(view)[:MOST_ROWS]),
         lines=_lines(view, words),
-        notice=None if look is not Look.WARNED else _notice(view, words),
+        notice=None if look is not Look.WARNED else _notice(view, language),
         head=_head(look, words),
         stepper=_stepper(view, words) if look is Look.RUNNING else None,
         foot=_foot(view, look, words),
@@ -163,7 +167,10 @@ def _lines(view: ClaimView, words: Words) -> tuple[Line, ...]:
     if view.wait is not None:
         never = text(words.never, reason=view.wait.reason)
         return (Line(text=never if view.wait.never else (view.wait.reason,)),)
-    return (Line(text=(view.reason,)),) if view.reason else ()
+    said = (Line(text=(view.reason,)),) if view.reason else ()
+    if view.phase is Phase.HIBERNATED and view.expires_at is not None:
+        return (*said, Line(text=text(words.results_kept, clock=view.expires_at), is_dim=True))
+    return said
 
 
 def _beyond_rows(view: ClaimView, words: Words) -> tuple[str, str]:
@@ -187,20 +194,35 @@ def _row(lease: LeaseView, snapshot: Snapshot, words: Words) -> DeviceRow:
     )
 
 
-def _notice(view: ClaimView, words: Words) -> Notice:
-    warning = view.warning
+def _notice(view: ClaimView, language: Language) -> Notice:
+    words, warning = WORDS[language], view.warning
     assert warning is not None, "a warned claim has its warning"
-    held = counted(view)
-    template = words.takes_one if len(held) == 1 else words.takes_many
+    keep = keep_button(warning.keep, IDLE_WORDS[language])
     return Notice(
-        what=text(template, shape=_holding(view, words), clock=warning.deadline),
-        when=text(words.takes_in, left=warning.deadline),
-        why=joined((warning.reason,), text(words.rule, rule=warning.rule), by=" "),
-        buttons=(
-            Button(act=Act.KEEP, label=words.keep, title=words.keep_title, is_primary=True),
-            _release(view, words.release_now, words),
-        ),
+        what=_what(view, warning, language),
+        when=_when(warning, language),
+        why=joined((_why_warned(warning, language),), text(words.rule, rule=warning.rule), by=" "),
+        buttons=(*((keep,) if keep else ()), _release(view, words.release_now, words)),
     )
+
+
+def _what(view: ClaimView, warning: WarningView, language: Language) -> Text:
+    words, held = WORDS[language], counted(view)
+    if warning.action is OnIdle.SHRINK:
+        return text(IDLE_WORDS[language].shrinks, clock=warning.deadline)
+    template = words.takes_one if len(held) == 1 else words.takes_many
+    return text(template, shape=_holding(view, words), clock=warning.deadline)
+
+
+def _when(warning: WarningView, language: Language) -> Text:
+    outcome = "" if warning.action is None else IDLE_WORDS[language].outcomes[warning.action]
+    return (*text(WORDS[language].takes_in, left=warning.deadline), *((outcome,) * bool(outcome)))
+
+
+def _why_warned(warning: WarningView, language: Language) -> str:
+    if warning.evidence is None:
+        return warning.reason
+    return why_text(warning.evidence, IDLE_WORDS[language], WORDS[language].units)
 
 
 def _head(look: Look, words: Words) -> tuple[Button, ...]:
@@ -208,7 +230,10 @@ def _head(look: Look, words: Words) -> tuple[Button, ...]:
         cancel = Button(act=Act.CANCEL, label=words.cancel, title=words.cancel_title, is_quiet=True)
         return (cancel,)
     if look is Look.HIBERNATED:
-        return (Button(act=Act.RESUME, label=words.resume, title=words.not_yet, is_off=True),)
+        resume = Button(
+            act=Act.RESUME, label=words.resume, title=words.resume_title, is_primary=True
+        )
+        return (resume,)
     return ()
 
 
@@ -217,7 +242,11 @@ def _foot(view: ClaimView, look: Look, words: Words) -> tuple[Button, ...]:
     # A notice has the button already.
     if not has_release or look is Look.WARNED:
         return ()
-    return (_release(view, words.release, words),)
+    release = _release(view, words.release, words)
+    if look is not Look.RUNNING:
+        return (release,)
+    hibernate = Button(act=Act.HIBERNATE, label=words.hibernate, title=words.hibernate_title)
+    return (hibernate, release)
 
 
 def _release(view: ClaimView, label: str, words: Words) -> Button:

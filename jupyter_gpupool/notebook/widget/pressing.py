@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 
 from jupyter_gpupool.client.pools import Pool
+from jupyter_gpupool.notebook.warned import KEPT_FOR_S, keep_minutes
 from jupyter_gpupool.notebook.workers import scaled
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.protocol.api import ClaimView
 
 from .card import Act
 
-KEPT_FOR_S = 3600.0
-"""What "Keep 1 h" asks for."""
+_UNASKED = "asked for in its card"
 
 
 class Press(BaseModel):
@@ -20,10 +20,12 @@ class Press(BaseModel):
 
     Attributes:
         workers: How many are wanted, for `Act.SCALE`: a number that a second press cannot double.
+        reason: Why, for `Act.KEEP` where the policy asks for that.
     """
 
     act: Act
     workers: Annotated[int, Field(ge=0)] = 0
+    reason: Annotated[str, Field(max_length=200)] = ""
 
 
 def read_press(content: object) -> Press:
@@ -49,11 +51,18 @@ async def carry_out(press: Press, pool: Pool, view: ClaimView) -> ClaimView:
     """
     match press.act:
         case Act.CANCEL | Act.RELEASE:
-            return await pool.client.release(view.id, "asked for in its card")
+            return await pool.client.release(view.id, _UNASKED)
         case Act.SCALE:
             bounds = scaled(view, press.workers)
             return await pool.client.scale(view.id, bounds.minimum, bounds.maximum)
         case Act.KEEP:
-            return await pool.client.keep_alive(view.id, KEPT_FOR_S, "asked for in its card")
+            keep = None if view.warning is None else view.warning.keep
+            # Whole minutes, so that what was offered is not more than a moment later is allowed.
+            for_s = 60.0 * keep_minutes(keep) if keep else KEPT_FOR_S
+            # A reason that the policy asks for is its user's own.
+            reason = press.reason if keep and keep.asks_reason else _UNASKED
+            return await pool.client.keep_alive(view.id, for_s, reason)
+        case Act.HIBERNATE:
+            return await pool.client.hibernate(view.id, _UNASKED)
         case Act.RESUME:
-            raise BadRequest("Resuming is not available yet.", hint="Claim again to go on.")
+            return await pool.client.resume(view.id)

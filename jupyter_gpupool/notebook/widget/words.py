@@ -83,10 +83,11 @@ class Words:
     release_title: str
     release_ask: str
     stay: str
-    keep: str
-    keep_title: str
     resume: str
-    not_yet: str
+    resume_title: str
+    hibernate: str
+    hibernate_title: str
+    results_kept: str
     dashboards: str
 
 
@@ -164,10 +165,11 @@ _ENGLISH = Words(
     release_title="Give the devices back and end the claim",
     release_ask="Release {shape}? What runs there is lost.",
     stay="Keep",
-    keep="Keep 1 h",
-    keep_title="Not taken as idle for one hour from now on",
     resume="Resume",
-    not_yet="Resuming is not available yet",
+    resume_title="Have devices again, as soon as there is room; results come back by themselves",
+    hibernate="Hibernate",
+    hibernate_title="Give the devices back, keep the results",
+    results_kept="Results are kept until {clock}; tasks submitted meanwhile wait.",
     dashboards="Dashboards",
 )
 
@@ -245,10 +247,11 @@ _CHINESE = Words(
     release_title="归还设备并结束申领",
     release_ask="释放 {shape}？其上运行的内容将会丢失。",
     stay="保留",
-    keep="保留 1 小时",
-    keep_title="从现在起一小时内不按闲置回收",
     resume="恢复",
-    not_yet="恢复功能尚不可用",
+    resume_title="有可用设备时重新获得；结果会自动返回",
+    hibernate="休眠",
+    hibernate_title="归还设备，保留结果",
+    results_kept="结果保留到 {clock}；期间提交的任务会等待。",
     dashboards="仪表板",
 )
 

@@ -8,7 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 
 NOW = datetime.fromisoformat("2026-11-30T14:16:20+00:00")
-WARNING = {"rule": "interactive", "deadline": NOW + timedelta(seconds=220), "reason": "No tasks."}
+WARNING = {
+    "rule": "interactive",
+    "deadline": NOW + timedelta(seconds=220),
+    "reason": "No tasks.",
+    "keep": {"longest_s": 7200},
+}
 STARTED = NOW - timedelta(minutes=72)
 
 
@@ -104,6 +109,44 @@ def test_change_of_state_is_spoken(mount, a_view, push):
     assert spoken.inner_text() == said
 
 
+def test_warning_is_an_alert_once_however_many_copies_there_are(mount, a_view, push):
+    """Two cards of a claim on one page, and one voice; what is settled is no alert any more."""
+    page = mount(a_view(name="cells"))
+    page.evaluate("another()")
+    push(page, a_view(name="cells", warning=WARNING))
+    alerts = page.locator(".gp-spoken[role='alert']").all_inner_texts()
+    assert [bool(text) for text in alerts] == [True]
+    assert page.get_by_role("button", name="Keep 1 h").count() == 2
+    push(page, a_view(name="cells", kept_until=NOW + timedelta(hours=1)))
+    assert page.locator(".gp-Warning").count() == 0
+    assert page.locator(".gp-spoken[role='alert']").count() == 0
+
+
+def test_keep_asks_why_where_the_policy_does(mount, a_view):
+    """The field has the keyboard, an empty reason is not sent, and Enter sends the other one."""
+    asking = WARNING | {"keep": {"longest_s": 7200, "asks_reason": True}}
+    page = mount(a_view(warning=asking))
+    page.get_by_role("button", name="Keep 1 h").press("Enter")
+    field = page.get_by_role("textbox", name="Reason")
+    assert field.evaluate("it => it.matches(':focus')")
+    field.press("Enter")
+    assert page.evaluate("model.sent") == []
+    page.keyboard.type("lunch")
+    page.keyboard.press("Enter")
+    assert page.evaluate("model.sent") == [{"act": "keep", "reason": "lunch"}]
+
+
+def test_hibernate_and_resume_are_one_press_each(mount, a_view, push):
+    """Neither loses anything, so neither asks."""
+    page = mount(a_view())
+    page.get_by_role("button", name="Hibernate").click()
+    page.evaluate("model.push('doing', '')")
+    push(page, a_view(phase="hibernated", expires_at=NOW + timedelta(days=3)))
+    assert page.get_by_text("Results are kept until Thu 14:16").is_visible()
+    page.get_by_role("button", name="Resume").click()
+    assert page.evaluate("model.sent") == [{"act": "hibernate"}, {"act": "resume"}]
+
+
 def test_keyboard_stays_where_it_is(mount, a_view, push):
     """A push redraws the card under the user's fingers."""
     page = mount(a_view())
@@ -118,12 +161,12 @@ def test_every_act_is_reached_by_tab_and_its_focus_is_seen(mount, a_view):
     """In reading order."""
     page = mount(a_view())
     reached = []
-    for _ in range(4):
+    for _ in range(5):
         page.keyboard.press("Tab")
         focused = page.locator(":focus")
         assert focused.evaluate("it => getComputedStyle(it).outlineStyle") == "solid"
         reached.append(focused.get_attribute("data-key"))
-    assert reached == ["fewer", "workers", "more", "release"]
+    assert reached == ["fewer", "workers", "more", "hibernate", "release"]
 
 
 def test_times_change_by_the_minute(mount, a_view):
@@ -158,7 +201,7 @@ def test_clock_names_the_day_when_it_is_another_one(after, shown, mount, a_view)
 def test_card_speaks_the_pages_language(language, button, mount, a_view):
     """English where it has no better one."""
     page = mount(a_view(), language=language)
-    assert page.locator("footer .gp-Button").inner_text() == button
+    assert page.locator("footer [data-key='release']").inner_text() == button
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,30 @@ from jupyter_gpupool.protocol.api import ClaimView, DeviceView
 
 NOW = datetime.fromisoformat("2026-11-30T14:16:00+00:00")
 SOON = NOW + timedelta(minutes=4)
-WARNING = {"rule": "interactive", "deadline": SOON, "reason": "No tasks, 31 GiB held."}
+EVIDENCE = {
+    "rule": "interactive",
+    "revision": 7,
+    "ground": "idle",
+    "action": "hibernate",
+    "lasted_ms": 15 * 60_000,
+    "unknown_ms": 0,
+    "since": NOW,
+    "until": NOW,
+    "samples": 90,
+    "gpu": 4,
+    "held_bytes": 31 * 2**30,
+    "active": [],
+    "quiet": ["tasks", "memory"],
+    "wanted_by": [],
+}
+WARNING = {
+    "rule": "interactive",
+    "deadline": SOON,
+    "reason": "Long.",
+    "evidence": EVIDENCE,
+    "action": "hibernate",
+    "keep": {"longest_s": 7200},
+}
 
 
 def card(view: ClaimView, language: Language = Language.ENGLISH, **snapshot: object) -> Card:
@@ -36,7 +59,12 @@ def acts(card: Card) -> list[Act]:
     [
         ({"phase": "pending", "model": "H100"}, Look.WAITING, "Waiting for 1 × H100", [Act.CANCEL]),
         ({"phase": "starting"}, Look.CHANGING, "Starting · 0 of 1 worker", [Act.RELEASE]),
-        ({"phase": "running"}, Look.RUNNING, "Running [age]", [Act.RELEASE]),
+        (
+            {"phase": "running"},
+            Look.RUNNING,
+            "Running [age]",
+            [Act.HIBERNATE, Act.RELEASE],
+        ),
         ({"warning": WARNING}, Look.WARNED, "Goes back [clock]", [Act.KEEP, Act.RELEASE]),
         ({"phase": "hibernating"}, Look.CHANGING, "Hibernating", []),
         (
@@ -116,26 +144,118 @@ def test_ended_lease_is_no_device_of_the_claim(a_view, a_lease):
     assert card(a_view(leases=(a_lease("gpu-03", phase="ended"),))).devices == ()
 
 
-def test_warning_says_what_when_and_why(a_view, a_lease):
-    """With the one primary button, which keeps the claim."""
-    shown = card(a_view(leases=(a_lease("h", model="A100"),) * 2, warning=WARNING))
+@pytest.fixture
+def warned(a_view, a_lease):
+    """The card of a claim of two devices under a warning."""
+
+    def build(language: Language = Language.ENGLISH, **changes: object) -> Card:
+        leases = (a_lease("h", model="A100"),) * 2
+        return card(a_view(leases=leases, warning={**WARNING, **changes}), language)
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("language", "what", "when", "why"),
+    [
+        (
+            Language.ENGLISH,
+            "Your 2 × A100 go back at [clock]",
+            ", [left]. Results are kept.",
+            "Idle for 15 min: no tasks, GPU 0 %, 31 GiB held. Rule interactive",
+        ),
+        (
+            Language.CHINESE,
+            "你的 2 × A100 将于 [clock] 回收",
+            "，[left]。结果会保留。",
+            "已闲置 15 分钟：无任务，GPU 0 %，占用 31 GiB。 规则 interactive",
+        ),
+    ],
+)
+def test_warning_says_what_when_and_why(language, what, when, why, warned):
+    """In its reader's language, with the one primary button, which keeps the claim."""
+    shown = warned(language)
     assert shown.notice is not None
-    assert said(shown.notice.what) == "Your 2 × A100 go back at [clock]"
-    assert said(shown.notice.why) == "No tasks, 31 GiB held. Rule interactive"
+    assert said(shown.notice.what) == what
+    assert said(shown.notice.when) == when
+    assert said(shown.notice.why) == why
     assert [button.is_primary for button in shown.notice.buttons] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [
+        (
+            {"ground": "little-used", "lasted_ms": 6 * 3_600_000, "quiet": []},
+            "Hardly used in 6 h 00 min: GPU 0 % on the mean, 31 GiB held. Rule interactive",
+        ),
+        (
+            {"ground": "orphaned", "gpu": None, "held_bytes": None, "wanted_by": ["c-1", "c-2"]},
+            "Without kernel and client for 15 min: no tasks, 2 waiting for it. Rule interactive",
+        ),
+        (
+            {"ground": "held-long", "gpu": None, "held_bytes": None, "quiet": []},
+            "Held for 15 min. Rule interactive",
+        ),
+    ],
+)
+def test_every_ground_has_its_words(evidence, why, warned):
+    """What is not known is not said."""
+    notice = warned(evidence=EVIDENCE | evidence).notice
+    assert notice is not None
+    assert said(notice.why) == why
+
+
+def test_what_others_need_is_told_by_its_reason(warned):
+    """And cannot be kept."""
+    notice = warned(evidence=None, action=None, keep=None).notice
+    assert notice is not None
+    assert said(notice.why) == "Long. Rule interactive"
+    assert [button.act for button in notice.buttons] == [Act.RELEASE]
+
+
+def test_shrinking_claim_keeps_its_fewest_workers(warned):
+    """It says so instead of that all goes back."""
+    notice = warned(action="shrink").notice
+    assert notice is not None
+    assert said(notice.what) == "The claim goes down to its fewest workers at [clock]"
+
+
+@pytest.mark.parametrize(
+    ("keep", "label", "is_off", "field"),
+    [
+        ({"longest_s": 7200}, "Keep 1 h", False, None),
+        ({"longest_s": 1830}, "Keep 30 min", False, None),
+        ({"longest_s": 1830, "asks_reason": True}, "Keep 30 min", False, "Reason"),
+        ({"longest_s": 20}, "Keep 1 h", True, None),
+    ],
+)
+def test_keep_offers_what_the_policy_still_allows(keep, label, is_off, field, warned):
+    """With a field for the reason where one is asked for; off, with why, if nothing is left."""
+    notice = warned(keep=keep).notice
+    assert notice is not None
+    button = notice.buttons[0]
+    assert (button.act, button.label, button.is_off) == (Act.KEEP, label, is_off)
+    assert (button.confirm and button.confirm.reason) == field
+    assert (button.confirm and button.confirm.yes) == (field and label)
 
 
 def test_release_says_beforehand_what_is_lost(a_view, a_lease):
     """It asks before it takes anything."""
-    (release,) = card(a_view(leases=(a_lease("h", model="A100"),) * 2)).foot
+    (_, release) = card(a_view(leases=(a_lease("h", model="A100"),) * 2)).foot
     assert release.confirm is not None
     assert release.confirm.question == "Release 2 × A100? What runs there is lost."
 
 
-def test_resume_is_shown_but_off(a_view):
-    """Its title says why."""
-    (resume,) = card(a_view(phase="hibernated")).head
-    assert (resume.is_off, resume.title) == (True, "Resuming is not available yet")
+def test_hibernated_claim_says_how_long_its_results_stay(a_view):
+    """With the one primary button, which has devices for it again."""
+    shown = card(a_view(phase="hibernated", reason="42 results kept.", expires_at=SOON))
+    assert [said(line.text) for line in shown.lines] == [
+        "42 results kept.",
+        "Results are kept until [clock]; tasks submitted meanwhile wait.",
+    ]
+    (resume,) = shown.head
+    assert (resume.act, resume.is_primary, resume.is_off) == (Act.RESUME, True, False)
 
 
 def test_limit_and_keep_stand_beside_the_age(a_view):

@@ -20,6 +20,7 @@ const ICONS = {
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 const ENDED = ["restarting", "autorestarting", "terminating", "dead"];
+const SPOKEN = new Map(); // by claim: what was said of it last
 const SLOW = 1500; // ms after which an unanswered press is explained
 
 // Small words for the DOM ------------------------------------------------------------------------
@@ -118,6 +119,7 @@ class CardView {
     this.sent = ""; // pressed here, not yet taken up by the kernel
     this.isSlow = false;
     this.asking = null; // the act whose question is open here
+    this.reason = ""; // what has been typed into it
     this.kernel = model.widget_manager?.kernel;
     this.isGone = isExported() || this.kernel === null;
     this.article = h("article", { class: "gp gp-Card", tabindex: "-1", onkeydown: (event) => this.key(event) });
@@ -173,8 +175,17 @@ class CardView {
 
   ask(button) {
     this.asking = button;
+    this.reason = "";
     this.draw();
-    this.article.querySelector("[data-key='no']").focus();
+    this.article.querySelector(button.confirm.reason ? "[data-key='reason']" : "[data-key='no']").focus();
+  }
+
+  answer() {
+    const { act, confirm } = this.asking;
+    const reason = this.reason.trim();
+    if (!confirm.reason) this.press(act);
+    else if (reason) this.press(act, { reason });
+    else this.article.querySelector("[data-key='reason']").focus();
   }
 
   unask() {
@@ -223,8 +234,13 @@ class CardView {
     const { card } = this;
     const said = [card.label, plain(card.state, card)];
     if (card.notice) said.push(plain([...card.notice.what, ...card.notice.when], card));
+    const sentence = said.join(". ");
+    // However many copies of a card a page has, it is heard once.
+    if (SPOKEN.get(card.claim) === sentence) return;
+    SPOKEN.set(card.claim, sentence);
     this.spoken.lang = card.language;
-    this.spoken.textContent = said.join(". ");
+    this.spoken.setAttribute("role", card.notice ? "alert" : "status");
+    this.spoken.textContent = sentence;
   }
 
   offers(act) {
@@ -295,12 +311,21 @@ class CardView {
 
   question() {
     if (!this.asking) return null;
-    const { act, confirm } = this.asking;
+    const { confirm } = this.asking;
     return h("div", { class: "gp-Card-ask", role: "group", "aria-label": confirm.question },
       h("span", {}, confirm.question),
+      confirm.reason ? this.reasonField(confirm) : null,
       h("span", { class: "gp-Acts" },
-        h("button", { class: "gp-Button", "data-key": "yes", onclick: () => this.press(act) }, confirm.yes),
+        h("button", { class: "gp-Button", "data-key": "yes", onclick: () => this.answer() }, confirm.yes),
         h("button", { class: "gp-Button", "data-key": "no", onclick: () => this.unask() }, confirm.no)));
+  }
+
+  reasonField(confirm) {
+    const field = h("input", { class: "gp-Reason", "data-key": "reason", "aria-label": confirm.reason, placeholder: confirm.reason, maxlength: "200" });
+    field.value = this.reason;
+    field.addEventListener("input", () => { this.reason = field.value; });
+    field.addEventListener("keydown", (event) => { if (event.key === "Enter") this.answer(); });
+    return field;
   }
 
   foot() {
