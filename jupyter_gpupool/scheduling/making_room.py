@@ -6,7 +6,7 @@ go after all is spared, and the whole is judged again. After the scenario solver
 NVIDIA/KAI-Scheduler.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -84,40 +84,6 @@ def make_room(
         return None
     finally:
         ledger.roll_back(mark)
-
-
-def might_be_enough(ledger: Ledger, claimant: Member, given: Iterable[int]) -> bool:
-    """Whether a claim might fit if so many devices of use to it were free besides: only counted.
-
-    Where only parts of devices are asked for, it always might.
-
-    Args:
-        ledger: The books.
-        claimant: Who needs room.
-        given: What each of some others could give; no more of them are counted than are needed.
-    """
-    inventory, shape = ledger.inventory, claimant.view.worker
-    lacking = claimant.needs * shape.devices - inventory.free_among(inventory.accepting(shape))
-    others = iter(given)
-    while lacking > 0:
-        more = next(others, None)
-        if more is None:
-            return False
-        lacking -= more
-    return True
-
-
-def needs_devices_alone(ledger: Ledger, claimant: Member) -> bool:
-    """Whether neither cores nor memory nor any limit counts for a claim."""
-    shape = claimant.view.worker
-    return not (shape.cpu or shape.memory_bytes or ledger.may_be_stopped(claimant))
-
-
-def devices_in(ledger: Ledger, claimant: Member, pieces: Iterable[Piece]) -> Iterator[int]:
-    """Devices of use to a claim in each of these pieces; parts of one count as one each."""
-    accepted = ledger.inventory.accepting(claimant.view.worker)
-    for piece in pieces:
-        yield sum(spot.devices.bit_count() for spot in piece.spots if accepted >> spot.bay & 1)
 
 
 def _place_one(search: _Search) -> bool:

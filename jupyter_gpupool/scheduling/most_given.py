@@ -1,15 +1,17 @@
 """What others could give at the very most, by kind of device: counted before anybody is asked.
 
-Kept by `victims.Holders`. Most who look for room in a full pool look in vain, and a search finds
-that out only once it has asked everybody. What is told here is never too little: who needs more
-need not look. Nothing is counted before it is asked for: near queues are often enough.
+Sums are kept by `victims.Holders`; `reclaiming` and `outranking` ask. Most who look for room in a
+full pool look in vain, and a search finds that out only once it has asked everybody. What is told
+here is never too little: who needs more need not look. Nothing is counted before it is asked for:
+near queues are often enough.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from .ledger import Ledger, Member
+from .pieces import Piece
 from .shape import WorkerShape
 
 if TYPE_CHECKING:
@@ -75,3 +77,37 @@ class MostGiven:
             below = [self.oldest_s(child) for child in self._ledger.children[queue]]
             found = self._oldest_s[queue] = min([*own, *below], default=inf)
         return found
+
+
+def might_be_enough(ledger: Ledger, claimant: Member, given: Iterable[int]) -> bool:
+    """Whether a claim might fit if so many devices of use to it were free besides: only counted.
+
+    Where only parts of devices are asked for, it always might.
+
+    Args:
+        ledger: The books.
+        claimant: Who needs room.
+        given: What each of some others could give; no more of them are counted than are needed.
+    """
+    inventory, shape = ledger.inventory, claimant.view.worker
+    lacking = claimant.needs * shape.devices - inventory.free_among(inventory.accepting(shape))
+    others = iter(given)
+    while lacking > 0:
+        more = next(others, None)
+        if more is None:
+            return False
+        lacking -= more
+    return True
+
+
+def needs_devices_alone(ledger: Ledger, claimant: Member) -> bool:
+    """Whether neither cores nor memory nor any limit counts for a claim."""
+    shape = claimant.view.worker
+    return not (shape.cpu or shape.memory_bytes or ledger.may_be_stopped(claimant))
+
+
+def devices_in(ledger: Ledger, claimant: Member, pieces: Iterable[Piece]) -> Iterator[int]:
+    """Devices of use to a claim in each of these pieces; parts of one count as one each."""
+    accepted = ledger.inventory.accepting(claimant.view.worker)
+    for piece in pieces:
+        yield sum(spot.devices.bit_count() for spot in piece.spots if accepted >> spot.bay & 1)

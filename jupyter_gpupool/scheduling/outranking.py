@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from .ledger import Member
-from .making_room import Room, devices_in, make_room, might_be_enough
+from .making_room import Room, make_room
+from .most_given import devices_in, might_be_enough
 from .pieces import Piece
 from .protected import is_protected
 from .victims import Holders

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from .amounts import NO_LIMIT, Amount, is_within, more
 from .improving import makes_fairer
 from .ledger import Ledger, Member
-from .making_room import Room, make_room, might_be_enough, needs_devices_alone
+from .making_room import Room, make_room
+from .most_given import might_be_enough, needs_devices_alone
 from .pieces import Piece
 from .protected import is_protected
 from .protection import protected_s

@@ -3,8 +3,8 @@
 from hypothesis import given
 from laws.pools import LAW, pools
 
-from jupyter_gpupool.scheduling.making_room import make_room, might_be_enough
-from jupyter_gpupool.scheduling.most_given import MostGiven
+from jupyter_gpupool.scheduling.making_room import make_room
+from jupyter_gpupool.scheduling.most_given import MostGiven, might_be_enough
 from jupyter_gpupool.scheduling.protected import is_protected
 from jupyter_gpupool.scheduling.reclaiming import Asking
 from jupyter_gpupool.scheduling.rounds import books_of
