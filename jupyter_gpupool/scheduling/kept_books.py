@@ -30,7 +30,7 @@ from .pool_view import ClaimView, PoolView
 from .queues import QueueTree, link
 from .reserving import Reserving
 from .rounds import decide
-from .seeking import Seeking
+from .seeking import FEW, Seeking
 from .shape import HostShape
 from .steps import SEARCHES, Made, Steps, keep_promises, make_room_for_each
 from .tree_shares import TreeShares, divide_again, divide_tree
@@ -82,7 +82,8 @@ class KeptBooks:
         self._looking = Looking(self._fitting, effort)
         self._untried: dict[ClaimId, Member] = {}
         self._leaves: dict[int, None] = {}
-        self._freed, self._is_changed = 0, True
+        self._freed, self._in_vain = 0, 0
+        self._is_changed = self._has_happened = True
         self._loosen_all()
 
     # What happens between passes
@@ -108,6 +109,7 @@ class KeptBooks:
         self._promised.pop(claim_id, None)
         self._untried.pop(claim_id, None)
         self._leaves[member.leaf] = None
+        self._has_happened = True
         self._enter((member,))
         self._waiters.leave(member)
         self._reserving.gone(member)
@@ -206,6 +208,7 @@ class KeptBooks:
         if now_s == self.ledger.now_s:
             return
         self._looking.stop()
+        self._has_happened = True
         self._is_changed |= self.ledger.protects
         self.ledger.now_s = now_s
 
@@ -216,8 +219,17 @@ class KeptBooks:
 
     # The pass
 
-    def decide(self) -> Decisions:
-        """Take a pass over what has happened, and go on where the last one had not finished."""
+    @property
+    def somebody_waits(self) -> bool:
+        """Whether any claim lacks something, be it that it is being freed."""
+        return bool(self._waiters.standings or self._promised)
+
+    def decide(self, *, searches: int | None = None) -> Decisions:
+        """Take a pass over what has happened, and go on where the last one had not finished.
+
+        Args:
+            searches: For so many kinds of claims it looks for room, if not for as many as others.
+        """
         made, ledger = Made(), self.ledger
         self._divide()
         ledger.inventory.expect(workload_of(ledger.expected.items()))
@@ -228,7 +240,7 @@ class KeptBooks:
             self._untried |= {member.view.id: member for member in made.touched}
         if self._looking.go_on():
             self._serve(made)
-            self._look_for_room(made)
+            self._look_for_room(made, searches or self._searches)
         self._end_pass(made)
         is_unfinished = not self._looking.is_done or not self._seeking.is_done
         return replace(made.decisions(ledger), unfinished=is_unfinished or self._holders.unfinished)
@@ -309,21 +321,25 @@ class KeptBooks:
         made.touched += granting.served
         self._enter(granting.served)
 
-    def _look_for_room(self, made: Made) -> None:
+    def _look_for_room(self, made: Made, searches: int) -> None:
         holders, reserving, waiters = self._holders, self._reserving, self._waiters
         is_changed = self._is_changed or bool(made.touched) or reserving.is_other
+        # Of few all are asked: what one finds may be of use to another who found nothing before.
+        is_changed |= self._has_happened and len(waiters.standings) <= FEW
         if reserving.has_moved:
             is_changed |= self.ledger.rules.may_move
             self._seeking.stir({member.leaf: None for member in waiters.timed()})
         if is_changed:
             self._seeking.restart()
-        holders.begin(self.ledger.rules.most_searches, anew=is_changed or reserving.has_moved)
-        self._freed, self._is_changed = 0, False
+        # However many look in vain, and whatever happens meanwhile, somebody comes to the last one.
+        most = self.ledger.rules.most_searches << min(self._in_vain, 16)
+        holders.begin(most, anew=is_changed or reserving.has_moved)
+        self._freed, self._is_changed, self._has_happened = 0, False, False
         self._untried.clear()
         reserving.kept.reopen()
         reserved = (each.holder for each in reserving.kept.reservations)
         due = {m.view.id: m for m in reserved if m is not None and reserving.kept.is_due(m)}
-        chosen = self._seeking.choose(holders, waiters, self._searches)
+        chosen = self._seeking.choose(holders, waiters, searches)
         seekers = (due | {member.view.id: member for member in chosen}).values()
         before = len(made.touched)
         for search in searches_beside(reserving.kept, self._steps):
@@ -331,6 +347,9 @@ class KeptBooks:
                 make_room_for_each(holders, seekers, search, made)
         reserving.kept.close()
         self._enter(made.touched[before:])
+        self._in_vain = self._in_vain + 1 if holders.unfinished else 0
+        if holders.unfinished:
+            self._seeking.stir([member.leaf for member in chosen])
 
     def _end_pass(self, made: Made) -> None:
         for pieces in made.given.values():
@@ -357,6 +376,7 @@ class KeptBooks:
         """A claim is there, or is other than before."""
         self._untried[member.view.id] = member
         self._leaves[member.leaf] = None
+        self._has_happened = True
         self._is_changed |= bool(member.spots or member.promised)
         self._enter((member,))
 

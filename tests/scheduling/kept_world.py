@@ -121,6 +121,15 @@ class World:
         self._carry_out(kept)
         return replace(full, waits=()), kept, goes
 
+    def settle(self, most: int = 400) -> None:
+        """Take passes over the kept books until there is nothing left to do or to look for."""
+        for _ in range(most):
+            kept = self.books.decide()
+            self._carry_out(kept)
+            if kept.changes_nothing and not kept.unfinished:
+                return
+        raise AssertionError("the kept books do not come to rest")
+
     def _carry_out(self, decisions: Decisions) -> None:
         for take in decisions.takes:
             self._hold(take.claim_id, without=take.workers)

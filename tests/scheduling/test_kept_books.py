@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kept_world import LEAVES, World, a_host, a_tree
 
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.rules import Rules
+from jupyter_gpupool.scheduling import kept_books, seeking
 from jupyter_gpupool.scheduling.kept_books import KeptBooks
 from jupyter_gpupool.scheduling.queues import user_leaf
+from jupyter_gpupool.scheduling.rounds import plan
 from jupyter_gpupool.scheduling.shape import WorkerShape
 
 _models = st.sampled_from(["", "a100", "h100"])
@@ -104,3 +107,19 @@ def test_a_look_in_several_goes_equals_one_in_one_go(world: World, passes: list)
             _happen(world, what)
         full, kept, _ = world.in_goes()
         assert replace(kept, unfinished=False) == full
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(world=_worlds(), passes=st.lists(st.lists(_happenings, max_size=3), min_size=1, max_size=8))
+def test_a_full_pass_finds_nothing_once_kept_books_are_at_rest(
+    monkeypatch: pytest.MonkeyPatch, world: World, passes: list
+) -> None:
+    """Where many wait, those are looked at whom an event concerns, and others in their turn."""
+    for module in (seeking, kept_books):
+        monkeypatch.setattr(module, "FEW", 0)
+    world.books = KeptBooks(world.view(), searches=1, effort=1)
+    for happenings in passes:
+        for what in happenings:
+            _happen(world, what)
+        world.settle()
+        assert plan(world.view()).changes_nothing

@@ -14,12 +14,12 @@ from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import LeasePhase
-from jupyter_gpupool.scheduling.decisions import Decisions
 from jupyter_gpupool.scheduling.reservations import moments_of
 
 from .books import Books
 from .desired import excess
 from .giving_up import FAILURE_WINDOW_S, MOST_FAILURES
+from .kept_pool import Passed
 from .reserving import bookings_of
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class Deadlines:
             else:
                 self.lost.pop(host_id, None)
 
-    def follow_pass(self, decided: Decisions | None, monotonic_s: float) -> None:
+    def follow_pass(self, passed: Passed | None, monotonic_s: float) -> None:
         """Whoever waits may have a better right later, though nothing else happens meanwhile."""
-        if decided is None:
-            return  # nothing was free, or nobody new could use it: time alone changes neither
-        if decided.unfinished:
+        if passed is None:
+            return  # it failed, and is taken again as `pass_failed` says
+        if passed.decided.unfinished:
             self.look_again[None] = monotonic_s
-        elif decided.waits:
+        elif passed.somebody_waits:
             self.look_again[None] = monotonic_s + _LOOK_AGAIN_S
         else:
             self.look_again.clear()

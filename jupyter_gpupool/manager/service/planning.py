@@ -4,7 +4,7 @@ Called by the service after each batch in which something changed that a plan de
 """
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +12,7 @@ from functools import partial
 from jupyter_gpupool.manager.certificates import make_secrets
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import Granted, WorkersChanged
-from jupyter_gpupool.pool.ids import ClaimId, LeaseId, UserName
+from jupyter_gpupool.pool.ids import LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.scheduling.decisions import Decisions, Grant
 from jupyter_gpupool.scheduling.rounds import Steps, plan
@@ -21,11 +21,11 @@ from jupyter_gpupool.scheduling.shape import HeldWorker
 from . import promises
 from .arrows import take
 from .emptying import announce
+from .kept_pool import Passed
 from .pool_view import build
-from .prospects import could_any_start
 from .scheduler_place import scheduler_place
 from .sight import Sight
-from .standing import View, free_devices, parts_free
+from .standing import View
 from .taking_back import clear_void, take_back
 from .unit import UnitOfWork
 
@@ -33,27 +33,33 @@ _FEW_CLAIMS = 64
 """So few claims are explained anew with every batch; more are explained when somebody asks."""
 
 
-def run_pass(
-    unit: UnitOfWork, live_claims: int, arrived: Sequence[ClaimId] | None = None
-) -> Decisions | None:
-    """Decide and carry out, or None if nothing could come of it and explaining would be slow.
+def run_pass(unit: UnitOfWork, live_claims: int) -> Passed:
+    """Decide and carry out.
 
     Args:
         unit: What the pass sees and changes.
-        live_claims: How many claims have not ended.
-        arrived: The new claims if nothing else is new since the last pass; None if more is.
+        live_claims: How many claims have not ended; few are explained, each of them.
     """
     clear_void(unit, promises.drop_broken(unit))
-    if live_claims > _FEW_CLAIMS and not _may_change(unit, arrived):
-        return None
-    decided = ask(unit, unit.now.timestamp(), unit.moment.monotonic_s, unit.moment.sight)()
+    passed = _decide(unit, explain=live_claims <= _FEW_CLAIMS)
+    decided = passed.decided
     for taken in decided.takes:
         take_back(unit, taken, decided.promises)
     announce(unit, decided.notices)
     promises.keep(unit, decided.promises)
     for grant in decided.grants:
         _carry_out(unit, grant)
-    return decided
+    return passed
+
+
+def _decide(unit: UnitOfWork, *, explain: bool) -> Passed:
+    sight, now_s = unit.moment.sight, unit.now.timestamp()
+    # Nothing has happened since the last pass but its own rest.
+    passed = sight.kept.go_on() if unit.is_blank else None
+    if passed is not None:
+        return passed
+    view = build(unit, now_s, unit.moment.monotonic_s, sight)
+    return sight.kept.decide(view, steps_of(unit), explain=explain)
 
 
 def ask(
@@ -68,15 +74,6 @@ def steps_of(view: View) -> Steps:
     if view.policy.policy.reclaims:
         return Steps.GRANT | Steps.RECLAIM | Steps.OUTRANK
     return Steps.GRANT
-
-
-def _may_change(unit: UnitOfWork, arrived: Sequence[ClaimId] | None) -> bool:
-    # Whoever the last pass left waiting would be left waiting again: thousands may.
-    if unit.policy.policy.reclaims:
-        return True
-    if arrived is None:
-        return any(free_devices(unit).values()) or any(parts_free(unit).values())
-    return could_any_start(unit, [unit.claims[claim_id] for claim_id in arrived])
 
 
 def _carry_out(unit: UnitOfWork, grant: Grant) -> None:

@@ -18,7 +18,6 @@ from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import PoolError, Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, HostId
-from jupyter_gpupool.scheduling.decisions import Decisions
 from jupyter_gpupool.scheduling.pool_view import PoolView
 from jupyter_gpupool.scheduling.steps import Steps
 
@@ -33,6 +32,7 @@ from .hub import Hub
 from .idle_samples import HOLDS_FOR_S
 from .idle_sight import IdleSight
 from .idle_watching import save_watches
+from .kept_pool import Passed
 from .learning import MOST_PAST, Learning
 from .links import Links
 from .loading import load
@@ -107,7 +107,7 @@ class Service:
         self._arrived = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
-        self._in_doubt: tuple[UnitOfWork, Decisions | None] | None = None
+        self._in_doubt: tuple[UnitOfWork, Passed | None] | None = None
 
     async def start(self) -> None:
         """Load the books and begin to work.
@@ -252,7 +252,7 @@ class Service:
             if half:
                 await self._run(half)
 
-    async def _make_durable(self, unit: UnitOfWork, decided: Decisions | None) -> Exception | None:
+    async def _make_durable(self, unit: UnitOfWork, passed: Passed | None) -> Exception | None:
         """Commit and follow; what went wrong if nothing became durable, as far as one can tell."""
         try:
             await self._commit(unit)
@@ -262,9 +262,10 @@ class Service:
             _LOG.warning("A commit failed: %s", error)
             if isinstance(error, Unavailable):
                 self.writable = False
-            self._in_doubt = (unit, decided)
+            self.sight.kept.drop()
+            self._in_doubt = (unit, passed)
             return None if await self._came_through() else error
-        self._follow(unit, decided)
+        self._follow(unit, passed)
         return None
 
     async def _came_through(self) -> bool:
@@ -279,11 +280,11 @@ class Service:
         """Find out what became of a commit that failed, and follow it if it is durable."""
         if self._in_doubt is None:
             return False
-        unit, decided = self._in_doubt
+        unit, passed = self._in_doubt
         is_written = await self.store.settle()
         self._in_doubt = None
         if is_written:
-            self._follow(unit, decided)
+            self._follow(unit, passed)
         return is_written
 
     def _moment(self) -> Moment:
@@ -301,20 +302,20 @@ class Service:
             ),
         )
 
-    def _plan(self, unit: UnitOfWork) -> Decisions | None:
+    def _plan(self, unit: UnitOfWork) -> Passed | None:
         if not unit.replan and not unit.arrived:
             return None
         child = unit.child()
-        alone = None if unit.replan else unit.arrived
         try:
-            decided = run_pass(child, self.books.live.total(), alone)
+            passed = run_pass(child, self.books.live.total())
         except Exception as error:  # noqa: BLE001 - the batch's own commands must not be lost with a failing pass
             _LOG.exception("A scheduling pass failed; nothing was granted")
             self.failures.note(error)
             self.deadlines.pass_failed(unit.moment.monotonic_s)
+            self.sight.kept.drop()
             return None
         child.merge()
-        return decided
+        return passed
 
     async def _commit(self, unit: UnitOfWork) -> None:
         changes = changes_of(unit, self.books)
@@ -324,13 +325,16 @@ class Service:
         self.writable = True
         self.committed_s = self.clock.monotonic()
 
-    def _follow(self, unit: UnitOfWork, decided: Decisions | None) -> None:
+    def _follow(self, unit: UnitOfWork, passed: Passed | None) -> None:
         hosts = _hosts_concerned(unit, self.books)
         claims = _claims_concerned(unit)
+        if not unit.is_blank:
+            self.sight.kept.happened()
         unit.merge()
         if unit.replan or unit.arrived:
-            self.waits.take(decided)
-            self.deadlines.follow_pass(decided, unit.moment.monotonic_s)
+            is_explained = passed is not None and passed.is_explained
+            self.waits.take(passed.decided if passed is not None and is_explained else None)
+            self.deadlines.follow_pass(passed, unit.moment.monotonic_s)
         for host_id in hosts:
             self._tell(host_id)
         self._forget(unit)

@@ -12,6 +12,8 @@ from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.scheduling.queues import QueueTree
 from jupyter_gpupool.scheduling.reservations import Booking, tree_at
 
+from .kept_pool import KeptPool
+
 if TYPE_CHECKING:
     from jupyter_gpupool.scheduling.pool_view import ClaimView
     from jupyter_gpupool.scheduling.shape import HostShape
@@ -47,9 +49,11 @@ class Sight:
 
     Attributes:
         barred: Each set of barred hosts once, so that equal ones are the same object.
+        kept: The books of the last pass.
     """
 
     def __init__(self) -> None:
+        self.kept = KeptPool()
         self.claims: Remembered[ClaimId, ClaimView] = Remembered()
         self.hosts: Remembered[HostId, HostShape] = Remembered()
         self._tree: tuple[QueueTree, frozenset[tuple[str, UserName]], QueueTree] | None = None

@@ -107,6 +107,15 @@ class UnitOfWork:
         """Wall time of this batch."""
         return self.moment.now
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is changed here, nor in anything between this and the books."""
+        below = self._below
+        if isinstance(below, UnitOfWork) and not below.is_blank:
+            return False
+        is_same = self.policy is below.policy and self.agent_problem == below.agent_problem
+        return is_same and not any(layer.changed for layer in self._layers())
+
     def child(self) -> "UnitOfWork":
         """A unit on top of this one, for one command."""
         return UnitOfWork(self, self.moment)
