@@ -39,8 +39,14 @@ _STAYS = (LeasePhase.GRANTED, LeasePhase.RUNNING, LeasePhase.RETIRING)
 
 def desired_for(host_id: HostId, view: Books | UnitOfWork) -> tuple[WantedClaim, ...]:
     """All claims with a scheduler or a worker on this host, in a fixed order."""
-    records = sorted(view.placed(), key=lambda record: record.claim.id)
-    return tuple(_wanted(host_id, view, records))
+    leased = {lease.claim_id for lease in view.leases_on(host_id)}
+    here = [r for r in view.placed() if r.claim.id in leased or _is_placed_on(r, host_id)]
+    return tuple(_wanted(host_id, view, sorted(here, key=lambda record: record.claim.id)))
+
+
+def _is_placed_on(record: ClaimRecord, host_id: HostId) -> bool:
+    place = record.claim.scheduler
+    return place is not None and place.host_id == host_id
 
 
 def excess(claim: Claim, leases: Iterable[Lease]) -> int:
