@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from jupyter_gpupool.agent.host import HostAgent
 from jupyter_gpupool.agent.link import Link, LinkTarget, check_url, clock_problem, link_url
 from jupyter_gpupool.pool.errors import BadRequest
-from jupyter_gpupool.protocol.link import WantedWorker
+from jupyter_gpupool.protocol.link import LookNow, WantedWorker
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,15 @@ async def test_link_that_is_told_to_end_while_there_is_news_ends(linked, host, t
     linked.cancel()
     done, _ = await asyncio.wait([linked], timeout=DEADLINE_S)
     assert done == {linked}
+
+
+async def test_manager_that_asks_is_answered_at_once(linked, host, manager_end) -> None:
+    """With all that was seen until now, though the last window has just ended."""
+    host.look_now()
+    await manager_end.until(lambda _: True)
+    count = len(manager_end.reports)
+    await manager_end.say(LookNow())
+    await manager_end.until(lambda _: len(manager_end.reports) > count, deadline_s=5)
 
 
 async def test_quiet_manager_is_not_away(linked, manager_end, clock) -> None:

@@ -12,6 +12,11 @@ POLICY = """
 [queues.all]
 users = ["*"]
 [[idle.rules]]
+name = "orphans"
+match = { users = ["ann"] }
+after = "never"
+orphan = { after = "60s", action = "release" }
+[[idle.rules]]
 name = "quick"
 signals = ["tasks", "calls", "gpu", "memory"]
 warn = "0s"
@@ -23,14 +28,22 @@ orphan = { after = "never" }
 
 @pytest.fixture(scope="module")
 def pool(make_pool, devices, folders) -> RunningPool:
-    """A pool of three devices whose rule is as quick as a rule may be."""
+    """A pool of four devices whose rules are as quick as rules may be."""
     policy = folders() / "policy.toml"
     policy.write_text(POLICY)
-    return make_pool(devices(3), Setup(manager_options=(f"--policy={policy}",))).start()
+    return make_pool(devices(4), Setup(manager_options=(f"--policy={policy}",))).start()
 
 
 def test_idle_claim_is_warned_and_ends_at_its_deadline(pool: RunningPool) -> None:
-    """Though the manager is killed between the two; a claim that computes is never even warned."""
+    """Though the manager is killed between the two; a claim that computes is never even warned.
+
+    And a claim whose script was killed without a word goes back in the same way.
+    """
+    ann = pool.api_of("ann")
+    script = pool.user(ann)
+    orphan = script.ask("claim", gpus=1)
+    eventually(lambda: ann.view(orphan).get("kernels"), 10, "the script has said that it uses it")
+    script.process.send(signal.SIGKILL)
     bob = pool.api_of("bob")
     user = pool.user(bob)
     busy = user.ask("claim", gpus=1)
@@ -55,6 +68,8 @@ def test_idle_claim_is_warned_and_ends_at_its_deadline(pool: RunningPool) -> Non
     assert bob.view(busy)["warning"] is None
     told = [event for event in bob.get("/events", claim=idle) if event["evidence"]]
     assert [event["evidence"]["rule"] for event in told] == ["quick", "quick"]
+    eventually(lambda: ann.view(orphan).get("phase") == "ended", 60, "the orphan ends")
+    assert "neither kernel nor client" in ann.view(orphan)["reason"]
     pool.end(busy)
 
 

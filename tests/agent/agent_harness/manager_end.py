@@ -10,7 +10,14 @@ import pytest
 from websockets.asyncio.server import Request, Response, Server, ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from jupyter_gpupool.protocol.link import Desired, HostReport, Joined, ProcessPhase, WantedClaim
+from jupyter_gpupool.protocol.link import (
+    Desired,
+    HostReport,
+    Joined,
+    LookNow,
+    ProcessPhase,
+    WantedClaim,
+)
 
 DEADLINE_S = 30.0
 TOKEN = "gpt_a-token-of-the-tests"
@@ -67,7 +74,7 @@ class ManagerEnd:
         await self.say(Desired(generation=self._generation, claims=tuple(claims)))
         return self._generation
 
-    async def say(self, message: Desired) -> None:
+    async def say(self, message: Desired | LookNow) -> None:
         """Send a message as it is."""
         assert self._socket is not None, "no agent is there"
         await self._socket.send(message.model_dump_json())

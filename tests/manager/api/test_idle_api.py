@@ -1,10 +1,13 @@
 """Rules on idle claims over HTTP: what is explained, and how long a claim may be kept."""
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
+from jupyter_gpupool.manager.service.arrows import take
 from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
+from jupyter_gpupool.pool.claim_events import Warned
 from jupyter_gpupool.pool.ids import UserName
 
 POLICY = """
@@ -37,6 +40,21 @@ async def test_explanation_names_the_rule_and_its_times(running):
         'By rule "all" it is warned after 15 min and ends after 20 min of idleness.'
         " It is not known to be idle now." in lines
     )
+
+
+async def test_kernel_that_is_busy_clears_a_warning_soon(running, site, monkeypatch):
+    """The claim's host is asked at once, for its next report may be seconds away."""
+    client, path = running
+    claim_id, service = path.rpartition("/")[2], site.parts.service
+    kernel = {"host": "h", "boot_id": "b", "pid": 4711, "started": 99}
+    await client.put(f"{path}/kernels/k-1", json=kernel)
+    warned = Warned(reason="Idle.", rule="all", after=timedelta(minutes=5))
+    await service.execute(lambda unit: take(unit, claim_id, warned) and None)
+    asked = []
+    monkeypatch.setattr(service.links, "look", asked.append)
+    busy = {"kernels": [{"kernel": "k-1", "state": "busy"}]}
+    await client.post("/api/v1/kernels/activity", json=busy)
+    assert asked == ["a"]
 
 
 @pytest.mark.parametrize(

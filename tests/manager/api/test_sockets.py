@@ -14,7 +14,7 @@ from jupyter_gpupool.manager.http_server import HttpServer
 from jupyter_gpupool.manager.service import hub, process_logs
 from jupyter_gpupool.manager.service.tokens import RevokeToken, revoke_token
 from jupyter_gpupool.protocol.api import Role
-from jupyter_gpupool.protocol.link import Desired, Joined, LogAnswer, Refused, ToAgent
+from jupyter_gpupool.protocol.link import Desired, Joined, LogAnswer, LookNow, Refused, ToAgent
 from jupyter_gpupool.protocol.using import ProcessLog
 
 _WITHIN_S = 10
@@ -141,6 +141,17 @@ async def test_agent_joins_and_hears_what_to_run(served):
     assert isinstance(empty, Desired)
     assert len(wanted.claims[0].workers) == 1
     assert wanted.generation > empty.generation
+
+
+async def test_agent_is_asked_to_report(served):
+    """When something is due that depends on what its claims do."""
+    agent = served.agent("a", 1)
+    async with _link(served) as link:
+        await link.send(agent.report().model_dump_json())
+        for _ in range(2):
+            await _hear(link)
+        served.parts.service.links.look(agent.host_id)
+        assert isinstance(_read(await _hear(link)), LookNow)
 
 
 async def test_agent_is_asked_for_a_claims_logs(served):

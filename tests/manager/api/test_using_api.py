@@ -30,6 +30,19 @@ async def test_claim_shows_who_uses_it_and_what_they_do(site):
     assert ([answer.status_code for answer in gone], after["kernels"]) == ([204, 204], [])
 
 
+async def test_kernel_that_died_is_gone_for_good(site):
+    """Its server says so once; another process by its name is another one."""
+    async with await site.client() as client:
+        path = await _claim(client)
+        await client.put(f"{path}/kernels/k-1", json=_KERNEL)
+        dead = {"kernels": [{"kernel": "k-1", "state": "dead"}]}
+        await client.post("/api/v1/kernels/activity", json=dead)
+        [record] = site.parts.service.store.load().claims
+        after = (await client.put(f"{path}/kernels/k-1", json=_KERNEL | {"pid": 5})).json()
+    assert record.claim.kernels[0].gone_since is not None
+    assert [kernel["state"] for kernel in after["kernels"]] == ["unknown"]
+
+
 async def test_use_of_a_claim_survives_a_restart(site):
     """Its kernels and its keep are durable; what a kernel does has to be told again."""
     agent = await site.host()
