@@ -279,12 +279,35 @@ def starting_to_pending(claim: Claim, event: happened.StartFailed, now: datetime
 
 def _resume_failed(claim: Claim, event: happened.StartFailed, now: datetime, tries: int) -> Step:
     """It waits again, and hibernates on when the tries are used up: its results are still kept."""
-    is_over = event.final or tries >= MOST_START_TRIES
-    phase = Phase.HIBERNATED if is_over else Phase.RESUMING
-    after = replace(_to(claim, phase, event, now), failed_starts=0 if is_over else tries)
+    if event.final or tries >= MOST_START_TRIES:
+        return _asleep_again(replace(claim, failed_starts=0), event, now)
+    return _resuming_again(replace(claim, failed_starts=tries), event, now)
+
+
+def _resuming_again(claim: Claim, event: ClaimEvent, now: datetime) -> Step:
+    """It waits in its old place, with its results; its time limit does not run meanwhile."""
+    after = _to(claim, Phase.RESUMING, event, now)
+    return Step(
+        claim=replace(after, expires_at=claim.latest_end or claim.expires_at),
+        kind=EventKind.CLAIM_RESUMING,
+        reason=event.reason,
+        effects=(Effect.END_LEASES, Effect.REPLAN),
+    )
+
+
+def _asleep_again(claim: Claim, event: ClaimEvent, now: datetime) -> Step:
+    """It waits no more, and does so again only when its user asks for it."""
+    known = claim.hibernation or Hibernation(asked_at=now)
+    until = known.keep_until or claim.expires_at or now
+    after = replace(
+        _to(claim, Phase.HIBERNATED, event, now),
+        expires_at=until,
+        warning=Warning_(rule=KEPT_RESULTS, deadline=until, reason=event.reason),
+        hibernation=replace(known, only_asked=True),
+    )
     return Step(
         claim=after,
-        kind=EventKind(f"claim.{phase}"),
+        kind=EventKind.CLAIM_HIBERNATED,
         reason=event.reason,
         effects=(Effect.END_LEASES, Effect.REPLAN),
     )
@@ -292,12 +315,12 @@ def _resume_failed(claim: Claim, event: happened.StartFailed, now: datetime, tri
 
 def starting_withdrawn(claim: Claim, event: happened.Withdrawn, now: datetime) -> Step:
     """What it was starting on is needed more elsewhere: it waits in its old place, untried."""
-    phase, place = Phase.PENDING, None
     if claim.hibernation is not None:
-        phase, place = Phase.RESUMING, claim.scheduler
+        return _resuming_again(claim, event, now)
+    after = replace(_to(claim, Phase.PENDING, event, now), scheduler=None)
     return Step(
-        claim=replace(_to(claim, phase, event, now), scheduler=place),
-        kind=EventKind(f"claim.{phase}"),
+        claim=after,
+        kind=EventKind.CLAIM_PENDING,
         reason=event.reason,
         effects=(Effect.END_LEASES, Effect.REPLAN),
     )
@@ -366,7 +389,7 @@ def running_to_hibernating(claim: Claim, event: happened.HibernateAsked, now: da
         warning=None,
         problems=(),
         kept_until=None,
-        hibernation=Hibernation(asked_at=now, otherwise=event.otherwise),
+        hibernation=Hibernation(asked_at=now, otherwise=event.otherwise, resumes=event.resumes),
     )
     return Step(claim=after, kind=EventKind.CLAIM_HIBERNATING, reason=event.reason)
 
@@ -396,6 +419,7 @@ def hibernating_to_hibernated(claim: Claim, event: happened.ResultsKept, now: da
         hibernation=replace(
             claim.hibernation or Hibernation(asked_at=now),
             kept_at=now,
+            keep_until=until,
             results=event.results,
             result_bytes=event.result_bytes,
             left=left,
@@ -416,10 +440,18 @@ def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datet
         wanted_since=now,
         warning=None,
         expires_at=claim.latest_end or claim.expires_at,
+        hibernation=replace(
+            claim.hibernation or Hibernation(asked_at=now), only_asked=False, resumes=False
+        ),
     )
     return Step(
         claim=after, kind=EventKind.CLAIM_RESUMING, reason=event.reason, effects=(Effect.REPLAN,)
     )
+
+
+def resuming_to_hibernated(claim: Claim, event: happened.HibernateAsked, now: datetime) -> Step:
+    """Its user has it stop waiting; its results stay where they are."""
+    return _asleep_again(claim, event, now)
 
 
 def running_results_back(claim: Claim, event: happened.ResultsBack, now: datetime) -> Step:
@@ -503,6 +535,9 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     (Phase.RUNNING, happened.ProblemsChanged): _arrow(happened.ProblemsChanged, running_hindered),
     (Phase.RUNNING, happened.HibernateAsked): _arrow(
         happened.HibernateAsked, running_to_hibernating
+    ),
+    (Phase.RESUMING, happened.HibernateAsked): _arrow(
+        happened.HibernateAsked, resuming_to_hibernated
     ),
     (Phase.HIBERNATING, happened.NotKept): _arrow(happened.NotKept, hibernating_to_running),
     (Phase.HIBERNATING, happened.ResultsKept): _arrow(

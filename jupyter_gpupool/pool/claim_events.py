@@ -112,9 +112,15 @@ class Kept(ClaimEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HibernateAsked(ClaimEvent):
-    """Its devices go back, its results stay; `otherwise` if they cannot be kept."""
+    """Its devices go back, its results stay.
+
+    Attributes:
+        otherwise: What becomes of it if they cannot be kept.
+        resumes: It goes on with its work as soon as it has devices again.
+    """
 
     otherwise: Otherwise = Otherwise.LEAVE
+    resumes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,11 @@ class Hibernation:
     Attributes:
         asked_at: When it was asked for.
         otherwise: What becomes of the claim if its results cannot be kept.
+        resumes: It waits for devices again as soon as they are kept: it was at work.
+        only_asked: It resumes only when its user asks: they had it stop waiting, or it could not
+            be started.
         kept_at: Since when they are kept; None while they are on their way.
+        keep_until: Until when they are kept while it does not wait for devices.
         results: How many are kept.
         result_bytes: What they take.
         left: What was left of the claim's time then: its clock stands still meanwhile.
@@ -45,7 +49,10 @@ class Hibernation:
 
     asked_at: datetime
     otherwise: Otherwise = Otherwise.LEAVE
+    resumes: bool = False
+    only_asked: bool = False
     kept_at: datetime | None = None
+    keep_until: datetime | None = None
     results: int = 0
     result_bytes: int = 0
     left: timedelta | None = None

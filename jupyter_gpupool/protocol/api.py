@@ -26,6 +26,7 @@ from jupyter_gpupool.pool.worker_devices import MOST_DEVICES, worker_devices
 
 from .bodies import PRINTABLE, Body, View, Words
 from .estimates import ComingView, StartView
+from .keeping_view import KeepingView
 from .reserving import ReservationView
 from .using import KernelView, UsedFrom
 from .warned import WarnedView, WarningView
@@ -202,6 +203,8 @@ class ClaimView(View):
     """What keeps its processes from their work while it runs, with what to do; "" while all do."""
     kept_until: datetime | None = None
     """Nothing takes it as idle before: its user has said so."""
+    keeping: KeepingView | None = None
+    """Its results, once it is warned and while it hibernates: what is kept and what cannot be."""
     environment: str = ""
     kernels: tuple[KernelView, ...] = ()
     """The Python processes that use it."""

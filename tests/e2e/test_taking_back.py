@@ -50,10 +50,9 @@ def test_claim_that_keeps_no_device_hibernates_and_has_its_results_later(
     digest = user.ask("keep", claim_id=held, tasks=8, size_bytes=10_000)
     wanted = ann.claim(2)
     pool.wait_phase(wanted, "running")
-    assert bob.view(held)["phase"] == "hibernated"
+    assert bob.view(held)["phase"] in ("hibernated", "resuming")
     assert any("needed by anns/ann" in reason for reason in bob.reasons(held))
     pool.end(wanted)
-    bob.resume(held)
     pool.wait_phase(held, "running")
     assert user.ask("digest", claim_id=held) == digest
     pool.end(held)

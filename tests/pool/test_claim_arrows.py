@@ -35,6 +35,7 @@ TABLE: dict[tuple[Phase, type[ClaimEvent]], Phase] = {
     (S, happened.Kept): S,
     (R, happened.Kept): R,
     (R, happened.HibernateAsked): H,
+    (RS, happened.HibernateAsked): HD,
     (H, happened.NotKept): R,
     (H, happened.ResultsKept): HD,
     (HD, happened.ResumeAsked): RS,

@@ -53,7 +53,12 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
     st.builds(happened.WarningCleared, reason=REASONS),
     st.builds(happened.ProblemsChanged, reason=REASONS, problems=PROBLEMS),
     st.builds(happened.Kept, reason=REASONS, duration=st.none() | DURATIONS),
-    st.builds(happened.HibernateAsked, reason=REASONS, otherwise=st.sampled_from(Otherwise)),
+    st.builds(
+        happened.HibernateAsked,
+        reason=REASONS,
+        otherwise=st.sampled_from(Otherwise),
+        resumes=st.booleans(),
+    ),
     st.builds(happened.NotKept, reason=REASONS),
     st.builds(
         happened.ResultsKept,
@@ -126,8 +131,9 @@ class ClaimLife(RuleBasedStateMachine):
         self.first_end = self.first_end or taken.claim.end
         self.latest_end = self.latest_end or taken.claim.latest_end
         # Its clock stands still while it hibernates, and nowhere else.
-        moves = (happened.ResultsKept, happened.ResumeAsked)
-        resumes = isinstance(event, happened.Granted) and taken.claim.hibernation is not None
+        moves = (happened.ResultsKept, happened.ResumeAsked, happened.HibernateAsked)
+        starts = (happened.Granted, happened.StartFailed, happened.Withdrawn)
+        resumes = isinstance(event, starts) and taken.claim.hibernation is not None
         if self.expiry is None or isinstance(event, moves) or resumes:
             self.expiry = taken.claim.expires_at
 

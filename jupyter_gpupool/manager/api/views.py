@@ -35,6 +35,7 @@ from jupyter_gpupool.protocol.link import DeviceReport
 from jupyter_gpupool.protocol.using import KernelView
 from jupyter_gpupool.scheduling.decisions import Waiting
 
+from .keeping_views import keeping_view
 from .warning_views import warning_view
 
 _CLAIMS = TypeAdapter(Sequence[ClaimView])
@@ -73,6 +74,7 @@ def claim_view(
         warning=warning_view(record, books, now),
         problem=" ".join(each.text for each in claim.problems),
         kept_until=claim.kept_until if is_kept else None,
+        keeping=keeping_view(record, books),
         environment=claim.request.environment,
         kernels=kernels,
         wait=_wait_view(wait, start, now) if wait is not None and waits else None,

@@ -10,7 +10,6 @@ from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.claim_events import HibernateAsked, NotKept, ResumeAsked
 from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.evidence import Evidence
-from jupyter_gpupool.pool.idle_rule import Otherwise
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.protocol.link import ProcessPhase
@@ -44,7 +43,7 @@ class ResumeClaim:
 
 
 def hibernate_claim(unit: UnitOfWork, command: HibernateClaim) -> ClaimId:
-    """Begin to keep its results; one that does so already goes on.
+    """Begin to keep its results; one that does so already goes on, one that resumes waits no more.
 
     Raises:
         NotFound: If the caller may not know of it.
@@ -76,23 +75,19 @@ def can_hibernate(claim: Claim) -> bool:
 
 
 def begin_hibernating(
-    unit: UnitOfWork,
-    claim_id: ClaimId,
-    reason: str,
-    otherwise: Otherwise,
-    evidence: Evidence | None = None,
+    unit: UnitOfWork, claim_id: ClaimId, asked: HibernateAsked, evidence: Evidence | None = None
 ) -> None:
-    """Have its results kept, then its devices given back; `otherwise` if that cannot be.
+    """Have its results kept, then its devices given back.
 
     Its leases are on their way out from now on: whoever waits for them is promised them.
     """
-    take(unit, claim_id, HibernateAsked(reason=reason, otherwise=otherwise), evidence)
+    take(unit, claim_id, asked, evidence)
     # What has not registered yet holds no result.
     leases = list(unit.leases_of(claim_id))
-    end_leases(unit, (x for x in leases if x.phase is LeasePhase.GRANTED), reason)
+    end_leases(unit, (x for x in leases if x.phase is LeasePhase.GRANTED), asked.reason)
     for lease in leases:
         if lease.phase is LeasePhase.RUNNING:
-            unit.put_lease(lease.moved(LeasePhase.RETIRING, reason, unit.now))
+            unit.put_lease(lease.moved(LeasePhase.RETIRING, asked.reason, unit.now))
     unit.replan = True
 
 
@@ -126,7 +121,11 @@ def _hibernate(unit: UnitOfWork, claim: Claim, reason: str) -> str:
             f"Results of claim {claim.name} are still on their way back.",
             hint="Try again when they are there.",
         )
-    begin_hibernating(unit, claim.id, reason, Otherwise.LEAVE)
+    asked = HibernateAsked(reason=reason)
+    if claim.phase is Phase.RESUMING:
+        take(unit, claim.id, asked)
+    else:
+        begin_hibernating(unit, claim.id, asked)
     return claim.id
 
 

@@ -261,11 +261,12 @@ def _move_claims(
 def _keep_results(unit: UnitOfWork, report: HostReport, told: SchedulerReport) -> None:
     claim, terms = unit.claims[told.claim_id].claim, unit.policy.policy.hibernation
     holders = (x for x in report.holders if (x.claim_id, x.start) == (told.claim_id, told.start))
-    for event in list(keeping_events(claim, told.keeping, next(holders, None), terms)):
+    holder = next(holders, None)
+    for event in list(keeping_events(claim, told.keeping, holder, terms)):
         if isinstance(event, NotKept):
             not_kept(unit, claim.id, event)
         else:
-            take(unit, claim.id, event)
+            claim = take(unit, claim.id, event)
 
 
 def _tell_problems(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jupyter_gpupool.pool.claim_events import (
     EndAsked,
     EndKind,
+    HibernateAsked,
     Rescaled,
     Warned,
     WarningCleared,
@@ -61,7 +62,8 @@ def take_idle(unit: "UnitOfWork", claim_id: ClaimId, verdict: Verdict) -> None:
             fewest = WorkerBounds(least, max(1, least))
             take(unit, claim_id, Rescaled(reason=reason, bounds=fewest), evidence)
         case OnIdle.HIBERNATE:
-            begin_hibernating(unit, claim_id, reason, _otherwise(unit, evidence), evidence)
+            asked = HibernateAsked(reason=reason, otherwise=_otherwise(unit, evidence))
+            begin_hibernating(unit, claim_id, asked, evidence)
         case OnIdle.RELEASE:
             take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=reason), evidence)
             settle(unit, claim_id)

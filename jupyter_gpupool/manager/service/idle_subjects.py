@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from jupyter_gpupool.pool.idle_match import OwnWish, Subject
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
 from jupyter_gpupool.pool.units import plural
-from jupyter_gpupool.protocol.keeping import Keeping
 from jupyter_gpupool.scheduling.idle_own_words import Held
 
+from .kept_results import keeping_of_claim
 from .records import ClaimRecord
 from .standing import View
 
@@ -25,16 +25,6 @@ def hibernation_possible(view: View, record: ClaimRecord) -> bool:
         return False
     keeping = keeping_of_claim(view, record)
     return keeping is None or not (keeping.surveyed and keeping.unkept_count)
-
-
-def keeping_of_claim(view: View, record: ClaimRecord) -> Keeping | None:
-    """Where a claim's results are, by the last report of its scheduler's host."""
-    place = record.claim.scheduler
-    report = None if place is None else view.reports.get(place.host_id)
-    schedulers = () if report is None else report.schedulers
-    found = (x for x in schedulers if (x.claim_id, x.start) == (record.claim.id, record.start))
-    scheduler = next(found, None)
-    return None if scheduler is None else scheduler.keeping
 
 
 def subject_of(view: View, record: ClaimRecord, leases: tuple[Lease, ...]) -> Subject:

@@ -15,10 +15,13 @@ from jupyter_gpupool.pool.claim_events import (
     ResultsLost,
     ResumeAsked,
 )
-from jupyter_gpupool.pool.hibernation import HibernationTerms
+from jupyter_gpupool.pool.hibernation import Hibernation, HibernationTerms
 from jupyter_gpupool.pool.units import format_bytes, plural
 from jupyter_gpupool.protocol.keeping import Keeping, KeepPhase, Unkept, UnkeptReason, Wish
 from jupyter_gpupool.protocol.link import HolderReport, ProcessPhase
+
+from .records import ClaimRecord
+from .standing import View
 
 _MOST_NAMED = 3
 _LONGEST_KEY = 60
@@ -44,10 +47,21 @@ def keeping_events(
     known = (claim.hibernation.again, claim.hibernation.gone)
     if keeping.wish is Wish.HIBERNATED and (keeping.again, keeping.gone) != known:
         yield ResultsLost(reason=keeping.problem, again=keeping.again, gone=keeping.gone)
-    if claim.phase is Phase.HIBERNATED and keeping.wanted and terms.resumes_itself:
-        yield ResumeAsked(reason="A task was submitted.")
+    itself = terms.resumes_itself and not claim.hibernation.only_asked
+    if claim.phase is Phase.HIBERNATED and itself:
+        yield from _resumes(claim.hibernation, keeping)
     if claim.phase is Phase.RUNNING and _are_back(keeping):
         yield ResultsBack(reason="All its results are on its workers.")
+
+
+def keeping_of_claim(view: View, record: ClaimRecord) -> Keeping | None:
+    """Where a claim's results are, by the last report of its scheduler's host."""
+    place = record.claim.scheduler
+    report = None if place is None else view.reports.get(place.host_id)
+    schedulers = () if report is None else report.schedulers
+    found = (x for x in schedulers if (x.claim_id, x.start) == (record.claim.id, record.start))
+    scheduler = next(found, None)
+    return None if scheduler is None else scheduler.keeping
 
 
 def unkept_in_words(unkept: tuple[Unkept, ...], count: int) -> str:
@@ -73,6 +87,13 @@ def _while_hibernating(
     elif holder is not None and holder.phase in _GONE:
         why = holder.problem or "it ended"
         yield NotKept(reason=f"Its results cannot be kept, for nothing holds them: {why}")
+
+
+def _resumes(hibernation: Hibernation, keeping: Keeping) -> Iterator[ClaimEvent]:
+    if keeping.wanted:
+        yield ResumeAsked(reason="A task was submitted.")
+    elif hibernation.resumes:
+        yield ResumeAsked(reason="It was at work when its devices went to others: it waits again.")
 
 
 def _kept(keeping: Keeping, terms: HibernationTerms) -> str:

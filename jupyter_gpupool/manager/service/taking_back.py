@@ -14,6 +14,7 @@ from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import (
     EndAsked,
     EndKind,
+    HibernateAsked,
     Warned,
     WarningCleared,
     Withdrawn,
@@ -51,7 +52,7 @@ def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> N
     if grace:
         take(unit, claim.id, Warned(reason=decided.reason, rule=RECLAIM, after=grace))
     else:
-        take_now(unit, claim.id, decided.reason)
+        take_now(unit, claim.id, decided.reason, resumes=decided.busy)
 
 
 def asked_back(unit: UnitOfWork, decided: Take | Announcement) -> list[Lease]:
@@ -74,8 +75,17 @@ def stop_starting(unit: UnitOfWork, decided: Take | Announcement) -> None:
         take(unit, decided.claim_id, Withdrawn(reason=decided.reason))
 
 
-def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
-    """The grace is over: whatever is due goes. A claim that keeps nothing of it hibernates."""
+def take_now(
+    unit: UnitOfWork, claim_id: ClaimId, reason: str = "", *, resumes: bool = True
+) -> None:
+    """The grace is over: whatever is due goes. A claim that keeps nothing of it hibernates.
+
+    Args:
+        unit: Where it is written down.
+        claim_id: Whose leases they are.
+        reason: Told to its user; if there is none, what it was warned of.
+        resumes: It was at work, and goes on with it as soon as it has devices again.
+    """
     record = unit.claims.get(claim_id)
     if record is None or record.claim.is_over:
         return
@@ -89,7 +99,8 @@ def take_now(unit: UnitOfWork, claim_id: ClaimId, reason: str = "") -> None:
     warning = record.claim.warning
     why = reason or ("It was needed elsewhere." if warning is None else warning.reason)
     if len(due) == len(leases) and can_hibernate(record.claim):
-        begin_hibernating(unit, claim_id, why, Otherwise.RELEASE)
+        asked = HibernateAsked(reason=why, otherwise=Otherwise.RELEASE, resumes=resumes)
+        begin_hibernating(unit, claim_id, asked)
     elif len(due) == len(leases):
         take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=why))
         settle(unit, claim_id)

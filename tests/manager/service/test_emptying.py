@@ -128,14 +128,14 @@ async def test_devices_are_everybodys_again_when_the_window_closes(busy):
 
 
 async def test_claim_that_cannot_shrink_hibernates_with_notice(pool):
-    """Its results are kept until it has devices again."""
+    """Its results are kept, and it waits for other devices."""
     agent = await pool.joined("a", 2)
     await apply(pool)
     bob = await pool.claim(2, user="bob")
     await pool.come_up(agent)
     await booked(pool)
     await moved_on(pool, 60 * MINUTE, agent)
-    assert (pool.now(bob).phase, pool.leases(bob)) == (Phase.HIBERNATED, [])
+    assert (pool.now(bob).phase, pool.leases(bob)) == (Phase.RESUMING, [])
 
 
 async def test_nobody_else_goes_while_devices_are_being_freed(pool):

@@ -171,6 +171,32 @@ async def test_start_that_fails_thrice_leaves_it_hibernated(hibernated):
     assert pool.leases(claim) == []
 
 
+async def test_claim_that_could_not_be_started_waits_for_its_user(hibernated):
+    """However much its tasks wait: it would fail for ever."""
+    pool, agent, claim = hibernated
+    agent.keepings[claim.id] = replace(agent.keepings[claim.id], wanted=True)
+    await pool.say(agent)
+    for _ in range(3):
+        agent.make_so(pool.desired(agent))
+        agent.workers = dict.fromkeys(agent.workers, ProcessPhase.FAILED)
+        await pool.say(agent)
+        await pool.wind_down(agent)
+    await pool.say(agent)
+    assert pool.now(claim).phase is Phase.HIBERNATED
+    assert (await resume(pool, claim)).phase is Phase.STARTING
+
+
+async def test_its_user_may_have_it_stop_waiting(hibernated):
+    """Without losing what is kept, and for as long as it was told at first."""
+    pool, _, claim = hibernated
+    before = pool.now(claim)
+    await pool.claim(2, user="bob")
+    assert (await resume(pool, claim)).phase is Phase.RESUMING
+    after = await hibernate(pool, claim)
+    assert (after.phase, after.expires_at) == (Phase.HIBERNATED, before.expires_at)
+    assert after.warning.deadline == before.warning.deadline
+
+
 async def test_lost_holder_is_told_once(hibernated):
     """Which results are computed again and which are gone; the claim lives on."""
     pool, agent, claim = hibernated

@@ -81,6 +81,21 @@ async def test_claim_without_worker_left_hibernates(teams):
     assert pool.now(ann).phase is Phase.STARTING
 
 
+async def test_claim_that_was_at_work_waits_for_devices_again(teams):
+    """By itself, with its results, in its turn."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    await pool.pass_s(31)
+    await pool.come_up(agent)
+    await pool.wind_down(agent)
+    assert (pool.now(bob).phase, pool.now(ann).phase) == (Phase.RESUMING, Phase.STARTING)
+    await pool.release(ann)
+    await pool.wind_down(agent)
+    assert pool.now(bob).phase is Phase.STARTING
+
+
 async def test_claim_whose_results_cannot_be_kept_ends_as_reclaimed(teams):
     """Others have a better right; its user was told which result it is."""
     pool, agent = teams
