@@ -148,7 +148,8 @@ class HolderLaunch:
     """What a holder has to know.
 
     Attributes:
-        memory_bytes: Results it keeps in memory; the others go to files in the claim's folder.
+        memory_bytes: Results it may have in memory at any time. What is beyond, and what is there
+            for longer, goes to files in the claim's folder.
         quota_bytes: Results it keeps in all.
     """
 

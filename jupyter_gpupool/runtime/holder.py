@@ -3,10 +3,14 @@
 Called by `child` in a process that is the claim's user already. To the claim's scheduler it is a
 worker that is always paused, so that tasks wait for real ones. None of the user's code runs here:
 their classes may need a device, or exist in their notebook alone.
+
+A result counts as kept once it is here. Devices are given back at the speed of the network; what is
+in memory goes to files afterwards, when nothing comes or goes.
 """
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,8 @@ from .protocols import check_protocol
 from .worker_process import WorkerProcess, shared_options
 
 _FOLDER = "results"
+_QUIET_S = 1.0
+_DISK_AGAIN_S = 30.0
 _QUIETER = {
     "distributed.worker.http.routes": [],
     "distributed.admin.tick.interval": "500ms",
@@ -52,6 +58,9 @@ class Holder(LeaseWorker):
 
     def __init__(self, *, store: OpaqueStore, **options: Any) -> None:
         self._store = store
+        self._arriving = 0
+        self._arrived_s = 0.0
+        self._settling: asyncio.Task[None] | None = None
         super().__init__(data=store, deserialize=False, **options)
         for operation in _USERS_CODE:
             self.handlers[operation] = _refuse
@@ -72,12 +81,43 @@ class Holder(LeaseWorker):
         # In a thread, for it may write to a disk.
         kept, refused = await asyncio.to_thread(_admit, self._store, new)
         self.update_data(kept)
+        self._arrived_s = time.monotonic()
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self._settle())
         return refused
+
+    async def _take(self, source: str, keys: Collection[Any]) -> dict[str, Any]:
+        self._arriving += 1
+        try:
+            return await super()._take(source, keys)
+        finally:
+            self._arriving -= 1
+
+    def _is_quiet(self) -> bool:
+        still = time.monotonic() - self._arrived_s >= _QUIET_S
+        return still and not self._arriving and not self.transfer_outgoing_count
+
+    async def _settle(self) -> None:
+        """Have files take over from memory, one after the other, whenever it is quiet."""
+        while (found := self._store.largest_in_memory()) is not None:
+            if not self._is_quiet():
+                await asyncio.sleep(_QUIET_S / 2)
+                continue
+            key, result = found
+            try:
+                written = await asyncio.to_thread(self._store.written, result)
+            except OSError:
+                # A full disk: it stays where it is. Nothing is lost, and room may be made.
+                await asyncio.sleep(_DISK_AGAIN_S)
+                continue
+            self._store.swap(key, result, written)
 
     async def close(  # type: ignore[override]  # distributed's own Worker does the same
         self, *_: Any, reason: str = "worker-close", **__: Any
     ) -> str | None:
         """Close, and leave nothing on the disk."""
+        if self._settling is not None:
+            self._settling.cancel()
         closed = await super().close(reason=reason)
         self._store.close()
         return closed

@@ -1,7 +1,8 @@
 """Where a holder keeps results: in memory up to a bound, beyond it in files, in all within a quota.
 
 Owned by `holder`, as its worker's `data`. Results come in through `admit`, which may run in any
-thread; whatever else distributed puts here is admitted on the spot.
+thread; whatever else distributed puts here is admitted on the spot. What stays for long goes to
+files one by one (`largest_in_memory`, `written`, `swap`), so that nobody's device waits for a disk.
 """
 
 import itertools
@@ -17,6 +18,8 @@ from jupyter_gpupool.protocol.keeping import UnkeptReason
 
 from .opaque import Opaque, Spilled, alone, error_in, total_bytes, whole
 
+_WORTH_A_FILE_BYTES = 16 * 1024
+
 
 class CannotKeep(Exception):
     """A result that cannot be stored here."""
@@ -31,7 +34,7 @@ class OpaqueStore(MutableMapping[Any, Any]):
     """Results by key. Makes its folder anew, and removes it with `close`.
 
     Args:
-        memory_bytes: How much of the results stays in memory.
+        memory_bytes: How much of the results may be in memory at any time.
         quota_bytes: How much there may be in all.
     """
 
@@ -82,6 +85,33 @@ class OpaqueStore(MutableMapping[Any, Any]):
         """Let go of a result that was admitted."""
         self._release(result.nbytes, in_file=isinstance(result, Spilled))
         result.discard()
+
+    def largest_in_memory(self) -> tuple[Any, Opaque] | None:
+        """The result whose file would free most memory; None if none is worth one."""
+        here = [
+            (key, result)
+            for key, result in self._results.items()
+            if not isinstance(result, Spilled) and result.nbytes >= _WORTH_A_FILE_BYTES
+        ]
+        return max(here, key=lambda each: each[1].nbytes, default=None)
+
+    def written(self, result: Opaque) -> Spilled:
+        """The same in a file, which counts once it is swapped. May run in any thread.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        return Spilled(result.header, result.frames, self._folder / str(next(self._names)))
+
+    def swap(self, key: Any, result: Opaque, spilled: Spilled) -> None:
+        """Put a result's file in its place, unless it has gone meanwhile."""
+        if self._results.get(key) is not result:
+            spilled.discard()
+            return
+        self._results[key] = spilled
+        with self._lock:
+            self._in_memory_bytes -= result.nbytes
+            self._in_files_bytes += spilled.nbytes
 
     def close(self) -> None:
         """Leave nothing on the disk."""

@@ -199,6 +199,20 @@ async def test_released_result_leaves_the_holder(host, claim):
                 await client.who_has()
 
 
+async def test_results_in_memory_go_to_files_when_it_is_quiet(host, claim):
+    """The devices were given back before; the host gets its memory back as well."""
+    state = await host.up(claim, "lease-a")
+    async with client_of(claim, state) as client:
+        results = client.map(_bytes_of, [MIB, 2 * MIB, 3 * MIB])
+        sums = await client.gather(client.map(_sum_of, results, pure=False))
+        await hibernate(host, claim)
+        async with asyncio.timeout(20):
+            while len(list(_results_folder(claim).iterdir())) < len(results):
+                await client.who_has()
+        await resume(host, claim, "lease-c")
+        assert await client.gather(client.map(_sum_of, results, pure=False)) == sums
+
+
 async def test_holder_is_no_worker_to_clients(host, claim):
     """It is not counted, not waited for, and runs nothing."""
     state = await host.up(claim, "lease-a")

@@ -106,6 +106,34 @@ def test_small_result_does_not_keep_its_whole_message(store):
     assert not isinstance(store["it"].frames[0], memoryview)
 
 
+def test_results_go_from_memory_to_files_the_largest_first(tmp_path):
+    """What is small stays: a file would cost more than it frees."""
+    store = OpaqueStore(tmp_path / "results", memory_bytes=2**20, quota_bytes=2**20)
+    store["small"], store["middle"], store["large"] = (_result(n) for n in (100, 20_000, 50_000))
+    settled = []
+    while (found := store.largest_in_memory()) is not None:
+        key, result = found
+        store.swap(key, result, store.written(result))
+        settled.append(key)
+    assert settled == ["large", "middle"]
+    assert (store.held_bytes, store.spilled_total[0]) == (70_100, 70_000)
+    assert bytes(store["large"].frames[0]) == bytes(50_000)
+    store.close()
+
+
+def test_file_of_a_result_that_has_gone_is_removed(tmp_path):
+    """It was released while its file was written."""
+    store = OpaqueStore(tmp_path / "results", memory_bytes=2**20, quota_bytes=2**20)
+    store["it"] = _result(50_000)
+    _, result = store.largest_in_memory()
+    written = store.written(result)
+    del store["it"]
+    store.swap("it", result, written)
+    assert not list((tmp_path / "results").iterdir())
+    assert store.held_bytes == 0
+    store.close()
+
+
 def test_replaced_result_counts_once(store):
     """The older one is let go of."""
     store["it"] = _result(5000)
