@@ -188,6 +188,16 @@ async def test_warning_goes_with_the_rule(idler):
     assert (await idler.rest(10 * MINUTE)).phase is Phase.RUNNING
 
 
+async def test_stricter_policy_surprises_nobody_who_was_warned(idler):
+    """What was announced comes no sooner, however short the new rule's times are."""
+    await idler.rest(15 * MINUTE)
+    deadline = idler.claim.warning.deadline
+    await apply(idler.pool, RELEASE + 'warn = "1min"\nafter = "3min"\n')
+    assert (await idler.rest(4 * MINUTE + 50)).warning.deadline >= deadline
+    assert idler.claim.phase is Phase.RUNNING
+    assert (await idler.rest(10)).phase is Phase.ENDING
+
+
 async def test_only_what_is_wanted_is_taken(pool):
     """Where the rule says so; who is waiting comes from the last pass."""
     nothing_for_others = "[scheduling]\nreclaim = false\n"
