@@ -54,6 +54,8 @@ async def _a_kernel() -> AsyncIterator[Watched]:
     yield watched
     watched.client.stop_channels()
     await manager.shutdown_all(now=True)
+    # Else it is left to the garbage collector, which may take a socket's context first.
+    manager.context.destroy(linger=0)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
