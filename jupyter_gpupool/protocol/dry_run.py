@@ -60,6 +60,7 @@ class DryRunView(View):
 
     Attributes:
         claims: How many were looked at.
+        left_out: How many more there was no time for: fewer days take less.
         takings: The first `MOST_TAKINGS`, in the order of time.
         taken: How often something would have been taken.
         hurt: How often somebody would have noticed.
@@ -68,6 +69,7 @@ class DryRunView(View):
 
     days: float
     claims: int
+    left_out: int = 0
     taken: int
     hurt: int
     warned: int

@@ -38,6 +38,9 @@ def dry_run(*, file: str, days: float, as_json: bool) -> None:
         return
     show_table(_takings(view), "Nothing would have been taken.")
     click.echo(_summary(view))
+    if view.left_out:
+        more = plural(view.left_out, "more claim")
+        click.echo(f"There was no time for {more}: ask for fewer days.", err=True)
 
 
 def _tried(source: str, days: float) -> "DryRunView":

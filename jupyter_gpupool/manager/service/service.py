@@ -69,6 +69,7 @@ class Service:
     Attributes:
         writable: False after the database failed a commit, until one works again.
         batched: Something may be due at another time than before.
+        trying: Held by a dry run, which takes a core to itself for a while.
     """
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
@@ -102,6 +103,7 @@ class Service:
         self.writable = True
         self.committed_s = clock.monotonic()
         self.batched = asyncio.Event()
+        self.trying = asyncio.Lock()
         self._queue: list[_Job] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._arrived = asyncio.Event()

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from jupyter_gpupool.manager.api import dry_run
 from jupyter_gpupool.manager.service.records import RecordedUse
 from jupyter_gpupool.pool.idle_match import Subject
 from jupyter_gpupool.pool.signals import Sample, Signal
@@ -89,3 +90,12 @@ async def test_document_that_is_refused_is_not_tried(try_policy):
     """Its line and key are named, as by a check."""
     refused = await try_policy(POLICY + 'action = "burn"\n')
     assert refused["status"] == 422
+
+
+async def test_nobody_waits_for_ever(site, try_policy, monkeypatch):
+    """What there was no time for is counted."""
+    monkeypatch.setattr(dry_run, "_WITHIN_S", -1.0)
+    for claim in ("c-1", "c-2", "c-3"):
+        await rest(site, claim, 1, ago=timedelta(days=1))
+    told = await try_policy()
+    assert (told["claims"], told["left_out"]) == (1, 2)
