@@ -206,6 +206,7 @@ class HostAgent:
             devices = parts.devices
             sampled = Sampled(known=devices.known, samples=devices.samples, owners=devices.owners)
             self._uses.sampled(parts.table.values(), sampled, time.monotonic())
+            self._uses.keep_short(time.monotonic())
 
     async def _look_after_kernels(self) -> None:
         while True:

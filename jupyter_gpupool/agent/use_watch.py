@@ -24,6 +24,7 @@ from .use_history import UseHistory
 
 LEAST_WINDOW_S = 1.0
 """No window is shorter, unless the manager asks."""
+LONGEST_WINDOW_S = 60.0
 
 Owners = Mapping[DeviceUuid, Mapping[int, ProcessKey]]
 
@@ -70,6 +71,13 @@ class UseWatch:
             self._of(claim_id, now_s).sampled(seen, now_s)
             self._tell_if_stirred(claim_id)
 
+    def keep_short(self, now_s: float) -> None:
+        """While nobody is there to be told, windows go into history: a long one says little."""
+        for claim_id, gauges in self._gauges.items():
+            if now_s - gauges.begin_s >= LONGEST_WINDOW_S:
+                self._history(claim_id).keep(gauges.cut(claim_id, now_s))
+                self._say_again = True
+
     def joins(self) -> None:
         """The next report is the first one on a connection."""
         self._say_again = True
@@ -88,12 +96,15 @@ class UseWatch:
         told: list[ClaimUse] = []
         for claim_id, gauges in self._gauges.items():
             fresh = gauges.cut(claim_id, now_s) if _is_due(gauges, now_s, least_s) else None
-            history = self._told.setdefault(claim_id, UseHistory())
+            history = self._history(claim_id)
             told += history.all() if say_again else ()
             if fresh is not None:
                 history.keep(fresh)
                 told.append(fresh)
         return tuple(told)
+
+    def _history(self, claim_id: ClaimId) -> UseHistory:
+        return self._told.setdefault(claim_id, UseHistory())
 
     def _of(self, claim_id: ClaimId, now_s: float) -> ClaimGauges:
         if claim_id not in self._gauges:

@@ -1,6 +1,7 @@
 """What a host says of its claims: windows in which a signal was active, quiet, or not looked at."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
@@ -196,3 +197,15 @@ def test_claim_that_is_gone_is_forgotten():
     assert watch.cut(set(), 1.0) == ()
     watch.joins()
     assert watch.cut({"c-1"}, 2.0) == ()
+
+
+def test_hours_without_a_manager_are_told_in_minutes():
+    """The last ones; a window of hours would say little, and no manager would take it."""
+    watch = UseWatch(lambda: None)
+    for second in range(4 * 3600):
+        watch.heard("c-1", QUIET, float(second))
+        watch.keep_short(float(second))
+    told = watch.cut({"c-1"}, 4 * 3600.0)
+    assert all(use.end_ms - use.begin_ms <= 60_000 for use in told)
+    assert (len(told), told[-1].end_ms) == (13, 4 * 3_600_000)
+    assert all(a.end_ms == b.begin_ms for a, b in pairwise(told))

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from jupyter_gpupool.pool.ids import ClaimId, HostId
+from jupyter_gpupool.pool.signals import LONGEST_WINDOW_MS, WHOLE_USE, Signal
 from jupyter_gpupool.protocol.link import ClaimUse, HostReport
 
 _MOST_KEPT = 24
@@ -42,7 +43,8 @@ class Sightings:
         """Take in a host's report, which came just now; None is of whatever claim."""
         last_ms = max((use.end_ms for use in report.uses), default=0)
         for use in report.uses:
-            if known_claims is not None and use.claim_id not in known_claims:
+            is_foreign = known_claims is not None and use.claim_id not in known_claims
+            if is_foreign or not _makes_sense(use):
                 continue
             known = self._seen.setdefault(use.claim_id, {}).setdefault(report.host_id, [])
             if not _is_known(known, use, report.life):
@@ -67,6 +69,17 @@ class Sightings:
         """These claims have ended."""
         for claim_id in claim_ids:
             self._seen.pop(claim_id, None)
+
+
+def _makes_sense(use: ClaimUse) -> bool:
+    """A report must not fail for a window that nothing can be made of: that time is unknown."""
+    peak = WHOLE_USE if use.gpu_peak is None else use.gpu_peak
+    return (
+        0 <= use.end_ms - use.begin_ms <= LONGEST_WINDOW_MS
+        and not use.active & use.quiet
+        and Signal.GPU not in use.active | use.quiet
+        and 0 <= (use.gpu_mean or 0) <= peak <= WHOLE_USE
+    )
 
 
 def _is_known(known: list[Sighting], use: ClaimUse, life: str) -> bool:

@@ -173,3 +173,20 @@ def test_what_was_judged_is_dropped_but_for_the_last():
     assert [each.end_s for each in sightings.of("c-1", "s")] == [530.0]
     sightings.forget(["c-1"])
     assert sightings.of("c-1", "s") == ()
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"begin_ms": 0, "end_ms": 3_600_001},
+        {"begin_ms": 2, "end_ms": 1},
+        {"active": OF_SCHEDULER},
+        {"gpu_peak": 2000, "gpu_mean": 0},
+        {"gpu_peak": 1, "gpu_mean": 2},
+    ],
+)
+def test_window_that_makes_no_sense_is_unknown_time(nonsense):
+    """And the report that it came with counts for all else."""
+    sightings = Sightings()
+    sightings.hear(a_report(a_window().use.model_copy(update=nonsense)), now_s=500.0)
+    assert sightings.of("c-1", "s") == ()
