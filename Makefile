@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 SYSTEM_PACKAGES := chromium gcc libc6-dev make python3-venv
 # Each takes whole files, whose tests share a pool, in the usual order: what takes longest is not last.
 TEST_PROCESSES ?= 2
-BENCHMARKS := claim_latency overhead api_throughput idle_cost notebook scheduling_pass replay_philly replay_openb idle_day reclaim
+BENCHMARKS := claim_latency overhead api_throughput idle_cost notebook scheduling_pass replay_philly replay_openb idle_day reclaim reclaim_pool
 
 .PHONY: demo test test-system system-packages check benchmarks docs clean
 

@@ -112,6 +112,27 @@ def test_people_get_text(run_here: Run, command: str) -> None:
     assert done.stdout.strip()
 
 
+def test_detached_claim_hibernates_and_resumes(ask: Ask) -> None:
+    """By its name; its devices are given back in between."""
+    made = ask("claim", "1", "--detach", "--name", "sleeper")
+    _await_phase(ask, "sleeper", "running")
+    assert ask("hibernate", "sleeper", "--reason", "lunch")["id"] == made["id"]
+    assert _await_phase(ask, "sleeper", "hibernated")["leases"] == []
+    assert ask("resume", "sleeper")["phase"] in ("resuming", "starting", "running")
+    _await_phase(ask, "sleeper", "running")
+    ask("release", "sleeper")
+
+
+def _await_phase(ask: Ask, name: str, phase: str) -> Any:
+    deadline = time.monotonic() + 60
+    while True:
+        [found] = [view for view in ask("claims") if view["name"] == name]
+        if found["phase"] == phase and (phase != "hibernated" or not found["leases"]):
+            return found
+        assert time.monotonic() < deadline, f"it is {found['phase']}: {found['reason']}"
+        time.sleep(0.1)
+
+
 def test_detached_claim_is_scaled_and_released(ask: Ask) -> None:
     """Made, found by name, given other bounds, given back."""
     made = ask("claim", "1", "--name", "left alone", "--detach")

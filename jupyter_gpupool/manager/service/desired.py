@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from jupyter_gpupool.manager.certificates import ClaimSecrets, Party
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.hibernation import HibernationTerms
-from jupyter_gpupool.pool.ids import HostId
+from jupyter_gpupool.pool.ids import HostId, LeaseId
 from jupyter_gpupool.pool.kernel import Kernel
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest
@@ -79,7 +79,7 @@ def _scheduler(
         credentials=_credentials(secrets, secrets.scheduler),
         dashboard_prefix=secrets.dashboard_prefix,
         keep_workers=claim.bounds.maximum if excess(claim, leases) > 0 else None,
-        retire=tuple(sorted(x.id for x in leases if _retires(claim, x) and x.host_id != host_id)),
+        retire=tuple(sorted(_elsewhere_retiring(claim, leases))),
         wish=_wish(claim),
         quota_bytes=terms.quota_bytes,
     )
@@ -149,9 +149,22 @@ def _wanted_kernel(kernel: Kernel) -> WantedKernel:
     )
 
 
+def _elsewhere_retiring(claim: Claim, leases: list[Lease]) -> Iterator[LeaseId]:
+    if claim.phase is Phase.HIBERNATING:
+        return  # all of them go together, once the scheduler has all results elsewhere
+    for lease in leases:
+        if lease.phase is LeasePhase.RETIRING and not _is_beside_scheduler(claim, lease):
+            yield lease.id
+
+
 def _retires(claim: Claim, lease: Lease) -> bool:
-    # While it hibernates all of them go together, and the scheduler sees to that.
-    return lease.phase is LeasePhase.RETIRING and claim.phase is not Phase.HIBERNATING
+    # Beside its scheduler that one says who goes, when a claim hibernates; elsewhere nobody would.
+    is_told = claim.phase is Phase.HIBERNATING and _is_beside_scheduler(claim, lease)
+    return lease.phase is LeasePhase.RETIRING and not is_told
+
+
+def _is_beside_scheduler(claim: Claim, lease: Lease) -> bool:
+    return claim.scheduler is not None and claim.scheduler.host_id == lease.host_id
 
 
 def _credentials(secrets: ClaimSecrets, party: Party) -> TlsCredentials:

@@ -58,6 +58,22 @@ async def hibernated(running):
     return pool, agent, claim
 
 
+async def test_worker_on_another_host_is_known_to_go(pool):
+    """Its own agent must not start it again; its scheduler is not told to retire it by itself."""
+    durable, agent = await pool.joined("d", 0, durable=True), await pool.joined("a", 1)
+    claim = await pool.claim(1)
+    await pool.come_up(durable, agent)
+    await pool.come_up(durable)
+    await hibernate(pool, claim)
+    [here], [there] = pool.desired(durable).claims, pool.desired(agent).claims
+    assert (here.scheduler.wish, here.scheduler.retire) == (Wish.HIBERNATED, ())
+    assert here.holder is not None
+    assert (there.holder, [worker.retire for worker in there.workers]) == (None, [True])
+    await pool.come_up(durable)
+    await pool.wind_down(agent)
+    assert (pool.now(claim).phase, pool.leases(claim)) == (Phase.HIBERNATED, [])
+
+
 async def test_scheduler_and_holder_are_wanted_and_no_worker(hibernated):
     """On the scheduler's host, for as long as it hibernates."""
     pool, agent, claim = hibernated
