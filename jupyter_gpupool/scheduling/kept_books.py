@@ -240,7 +240,9 @@ class KeptBooks:
             self._untried |= {member.view.id: member for member in made.touched}
         if self._looking.go_on():
             self._serve(made)
-            self._look_for_room(made, searches or self._searches)
+            # Who could start has started: where many wait, others can wait for the next pass.
+            can_wait = self._looking.is_spent and len(self._waiters.standings) > FEW
+            self._look_for_room(made, 0 if can_wait else searches or self._searches)
         self._end_pass(made)
         is_unfinished = not self._looking.is_done or not self._seeking.is_done
         return replace(made.decisions(ledger), unfinished=is_unfinished or self._holders.unfinished)

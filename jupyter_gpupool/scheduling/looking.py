@@ -26,6 +26,7 @@ class Looking:
 
     Attributes:
         fitting: Who fits, each for itself, once a look is done.
+        is_spent: The last go took so much effort that whatever else there is to do can wait.
 
     Args:
         look: Begins a look; yields what effort each part of it took, in claims looked at.
@@ -37,7 +38,7 @@ class Looking:
         self._look, self._effort = look, effort
         self._running: Iterator[int] | None = None
         self._given_up = 0
-        self.is_done = True
+        self.is_done, self.is_spent = True, False
         self.fitting: list[Member] = []
 
     def stop(self) -> None:
@@ -50,14 +51,15 @@ class Looking:
     def go_on(self) -> bool:
         """Look on; whether all is seen."""
         self._running = self._running or self._look()
-        left = None if self._effort is None else self._effort << min(self._given_up, 16)
-        self.is_done = False
+        most = None if self._effort is None else self._effort << min(self._given_up, 16)
+        self.is_done, spent = False, 0
         for effort in self._running:
-            if left is not None:
-                left -= effort
-                if left <= 0:
-                    return False
+            spent += effort
+            if most is not None and spent >= most:
+                self.is_spent = True
+                return False
         self._running, self._given_up, self.is_done = None, 0, True
+        self.is_spent = self._effort is not None and spent > self._effort // 4
         return True
 
     def narrow(self, kept: Kept) -> Iterator[int]:

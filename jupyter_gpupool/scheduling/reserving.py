@@ -20,7 +20,7 @@ from .waiters import Waiters
 _Hidden: TypeAlias = list[tuple[Member | None, Standing, list[Spot]]]
 """For whom what is kept, and with what right."""
 
-_BAYS_A_LOOK = 8
+_BAYS_A_LOOK = 16
 """So many bays can be looked ahead over in the time that one claim takes."""
 
 
