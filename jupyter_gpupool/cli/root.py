@@ -27,6 +27,7 @@ from .status import devices, hosts, status
 from .stop import stop
 from .stopping import Stopped
 from .tokens import token
+from .usage import usage
 from .using import environments, explain, keep, log
 
 _POOL_ERROR = 1
@@ -65,6 +66,7 @@ for _command in (
     reservations,
     unreserve,
     queues,
+    usage,
     policy,
     token,
     demo,

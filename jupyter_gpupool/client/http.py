@@ -7,7 +7,7 @@ thing that tests replace.
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class Http:
         path: str,
         *,
         body: Body | None = None,
-        params: Mapping[str, str | int | bool | None] | None = None,
+        params: Mapping[str, str | int | bool | Sequence[str] | None] | None = None,
         key: str | None = None,
         patience_s: float = PATIENCE_S,
     ) -> bytes:

@@ -30,6 +30,7 @@ from jupyter_gpupool.protocol.api import (
 )
 from jupyter_gpupool.protocol.estimates import EstimateView
 from jupyter_gpupool.protocol.reserving import ReservationView, ReserveBody
+from jupyter_gpupool.protocol.usage import UsageBy, UsageView
 from jupyter_gpupool.protocol.using import (
     ActivityBody,
     EnvironmentView,
@@ -230,6 +231,12 @@ class PoolClient:
         """What happened, oldest first."""
         params = {"after": after, "claim": claim, "limit": limit}
         return several(EventView, await self._http.send("GET", "/events", params=params))
+
+    async def usage(self, *, days: int, by: Sequence[UsageBy], zone: str) -> UsageView:
+        """What was held, used and won back on the last days, as far as we may know."""
+        params: dict[str, int | str | list[str]]
+        params = {"days": days, "by": [each.value for each in by], "zone": zone}
+        return one(UsageView, await self._http.send("GET", "/usage", params=params))
 
     async def reserve(self, body: ReserveBody) -> ReservationView:
         """Book devices for a queue."""

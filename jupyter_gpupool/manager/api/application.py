@@ -25,6 +25,7 @@ from . import (
     problems,
     reservations,
     tokens,
+    usage,
     using,
 )
 from .limits import BodyLimit
@@ -51,6 +52,7 @@ def make_application(parts: Parts) -> FastAPI:
         policy,
         demand,
         dry_run,
+        usage,
         environments,
         hosts,
         events,

@@ -67,6 +67,11 @@ def may_see_event(caller: Caller, event: Event) -> bool:
     return may_see(caller, event.owner)
 
 
+def may_see_usage(caller: Caller, owner: UserName, *, leads: bool) -> bool:
+    """Whether what somebody used may be shown; `leads` says that the caller leads its queue."""
+    return leads or may_see(caller, owner)
+
+
 def require_sight(caller: Caller, owner: UserName, what: str) -> None:
     """Let nobody learn that a stranger's thing exists.
 

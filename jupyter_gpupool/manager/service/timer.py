@@ -132,6 +132,7 @@ class Timer:
             return
         try:
             settings = service.settings
+            await service.store.sum_up(now)
             await service.store.prune(now - settings.retention, now - KEPT, now - settings.recorded)
         except PoolError as error:
             _LOG.warning("What is too old could not be deleted yet: %s", error)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from jupyter_gpupool.pool.errors import Unavailable
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest revision in `migrations/versions`; a test compares the two."""
 
 

@@ -6,7 +6,7 @@ can tell.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -14,12 +14,13 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, delete, insert
 
 from jupyter_gpupool.manager.service.records import ClaimRecord, PolicyRevision, RecordedUse
+from jupyter_gpupool.manager.service.used_days import UsedDay
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.event import Event
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
-from . import reading, writing
+from . import reading, used_days, writing
 from .changes import Changes
 from .database import in_words, name_of, open_engine
 from .database_lock import lock_database
@@ -112,6 +113,22 @@ class Store:
 
         await self._write(prune)
 
+    async def sum_up(self, now: datetime) -> None:
+        """Write down what was used on the days that are over, before any of it is forgotten.
+
+        Raises:
+            Diverged: If somebody else has written since.
+            Unavailable: If the database fails.
+        """
+        stamp = self._stamp
+        assert stamp is not None, "nothing is summed up before the books are loaded"
+
+        def sum_up(connection: Connection) -> None:
+            came_through(connection, stamp)
+            used_days.sum_up(connection, now)
+
+        await self._write(sum_up)
+
     async def prove_writable(self) -> None:
         """Write something that means nothing.
 
@@ -153,6 +170,12 @@ class Store:
     async def recorded(self, since: datetime) -> list[RecordedUse]:
         """What was seen of claims since a moment, claim by claim, oldest first."""
         return await self._read(lambda c: reading.read_recorded(c, since))
+
+    async def used(
+        self, since_day: int, now: datetime, open_records: Sequence[RecordedUse] = ()
+    ) -> list[UsedDay]:
+        """What each claim held and used since the beginning of a day (UTC)."""
+        return await self._read(lambda c: used_days.read_used(c, since_day, now, open_records))
 
     async def oldest_event(self) -> int:
         """The position of the oldest event still kept."""

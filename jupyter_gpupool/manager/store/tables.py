@@ -172,3 +172,14 @@ RECORDED = Table(
     Column("body", Text, nullable=False),
     Index("recorded_by_time", "until"),
 )
+
+CLAIM_DAYS = Table(
+    "claim_days",
+    METADATA,
+    Column("claim_id", String(40), primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("owner", String(200), nullable=False),
+    Column("queue", String(200), nullable=False),
+    Column("body", Text, nullable=False),
+    Index("claim_days_by_day", "day"),
+)

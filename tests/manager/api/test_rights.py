@@ -37,6 +37,7 @@ _ROUTES = {
     ("GET", "/api/v1/reservations"): (200, 403, 401),
     ("DELETE", "/api/v1/reservations/{reservation_id}"): (403, 403, 401),
     ("GET", "/api/v1/demand"): (403, 403, 401),
+    ("GET", "/api/v1/usage"): (200, 403, 401),
     ("GET", "/api/v1/policy"): (200, 403, 401),
     ("GET", "/api/v1/policy/revisions"): (403, 403, 401),
     ("GET", "/api/v1/policy/revisions/{revision}"): (403, 403, 401),

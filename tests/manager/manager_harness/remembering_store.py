@@ -77,3 +77,6 @@ class RememberingStore:
         self, before: datetime, keys_before: datetime, recorded_before: datetime
     ) -> None:
         """There is nothing to delete."""
+
+    async def sum_up(self, now: datetime) -> None:
+        """There is nothing to sum up."""

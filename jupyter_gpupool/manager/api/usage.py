@@ -1,0 +1,67 @@
+"""Usage: who held how much, what of it was used, and what rules on idle claims won back."""
+
+from functools import partial
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastapi import APIRouter, Query, Response
+
+from jupyter_gpupool.manager.auth.caller import Caller, may_see_usage
+from jupyter_gpupool.manager.service.in_force import PolicyInForce
+from jupyter_gpupool.manager.service.records import RecordedUse
+from jupyter_gpupool.manager.service.service import Service
+from jupyter_gpupool.manager.service.used_days import DAY_S, UsedDay
+from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.protocol.usage import MOST_DAYS, UsageBy, UsageView
+
+from . import answers
+from .parts import TheService, UserCaller
+from .problems import responses
+from .usage_views import Asking, usage_view
+
+router = APIRouter(prefix="/usage", tags=["pool"])
+
+
+@router.get("", response_model=UsageView, responses=responses())
+async def usage(
+    caller: UserCaller,
+    service: TheService,
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 7,
+    by: Annotated[list[UsageBy] | None, Query()] = None,
+    zone: Annotated[str, Query(max_length=80)] = "UTC",
+) -> Response:
+    """Device-hours held, busy, idle and won back: one's own, one's queues' as a lead, or all."""
+    asking = Asking(
+        days=days,
+        by=by or [UsageBy.USER],
+        zone=_zone(zone),
+        now=service.clock.now(),
+        shows=partial(_shows, caller, service.books.policy),
+        whole_pool=caller.is_admin,
+    )
+    since_day = int(asking.since.timestamp() // DAY_S)
+    used = await service.store.used(since_day, asking.now, _open_records(service))
+    return answers.one(usage_view(asking, used))
+
+
+def _shows(caller: Caller, policy: PolicyInForce, used: UsedDay) -> bool:
+    is_known = used.queue in policy.tree.queues
+    above = policy.tree.path(used.queue) if is_known else (used.queue,)
+    return may_see_usage(caller, used.owner, leads=policy.policy.leads_any(caller.user, above))
+
+
+def _open_records(service: Service) -> list[RecordedUse]:
+    """What was seen and is not written down yet."""
+    recording = service.books.recording.items()
+    return [RecordedUse(claim_id=claim_id, recorded=last) for claim_id, last in recording]
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadRequest(
+            f"There is no time zone {name[:80]!r}.",
+            field="zone",
+            hint='Write for example "Europe/Berlin" or "UTC".',
+        ) from error
