@@ -5,6 +5,7 @@ what all its hosts and kernels say until its scheduler's host reports. What is d
 reports is asked for (`deadlines.idle`). Judges nothing itself: `scheduling.idle` does.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -31,6 +32,7 @@ from .sightings import Sighting
 if TYPE_CHECKING:
     from .unit import UnitOfWork
 
+_LOG = logging.getLogger(__name__)
 SAVED_EVERY_S = 300.0
 """What a watch knows is written down so often: agents tell the last minutes again to whoever joins.
 """
@@ -47,7 +49,7 @@ def watch_host(unit: "UnitOfWork", host_id: HostId) -> None:
     for claim_id in sorted(told):
         record = unit.claims.get(claim_id)
         if record is not None and _is_watched(record.claim, host_id):
-            _watch_claim(unit, record, host_id)
+            _try_to_watch(unit, record, host_id)
 
 
 def situation_of(unit: "UnitOfWork", record: ClaimRecord, watch: Watch) -> Situation:
@@ -105,6 +107,16 @@ def save_watches(unit: "UnitOfWork") -> None:
 def _is_watched(claim: Claim, host_id: HostId) -> bool:
     place = claim.scheduler
     return claim.phase is Phase.RUNNING and place is not None and place.host_id == host_id
+
+
+def _try_to_watch(unit: "UnitOfWork", record: ClaimRecord, host_id: HostId) -> None:
+    child = unit.child()
+    try:
+        _watch_claim(child, record, host_id)
+    except Exception:  # noqa: BLE001 - a host must not be cut off for a claim that cannot be judged
+        _LOG.exception("Claim %s could not be judged; nothing is taken", record.claim.id)
+    else:
+        child.merge()
 
 
 def _watch_claim(unit: "UnitOfWork", record: ClaimRecord, host_id: HostId) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from manager_harness.idle_player import IdlePlayer, a_running_claim, apply
 
+from jupyter_gpupool.manager.service import idle_watching
 from jupyter_gpupool.manager.service.using import KeepClaim, keep_claim
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
@@ -242,6 +243,20 @@ async def test_keep_postpones_what_is_idle(idler):
     assert idler.claim.warning is None
     assert (await idler.rest(59 * MINUTE)).warning is None
     assert (await idler.rest(2 * MINUTE)).warning is not None
+
+
+async def test_claim_that_cannot_be_judged_cuts_no_host_off(idler, monkeypatch, caplog):
+    """A defect of ours takes nothing, and all else of the report counts."""
+
+    def fails(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(idle_watching, "advance", fails)
+    assert (await idler.rest(30 * MINUTE)).warning is None
+    assert "could not be judged" in caplog.text
+    await idler.pool.release(idler.claim)
+    await idler.pool.wind_down(idler.agent)
+    assert idler.claim.phase is Phase.ENDED
 
 
 async def test_watch_is_over_with_its_claim(idler):
