@@ -17,9 +17,9 @@ def usage_svg(view: "UsageView", labels: Sequence[str]) -> str:
     """A bar for each row: what was held by how it was used, and beyond that what was won back."""
     width, height = _LABELS + _BARS + _RIGHT, _TOP + _ROW * max(1, len(view.rows)) + 12
     longest = max((row.held + row.won_back for row in view.rows), default=0.0) or 1.0
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
-        f' height="{height}" font-family="sans-serif" font-size="12" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
         f"<title>{escape(_title(view))}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="8" y="20" font-size="14">{escape(_title(view))}</text>',
