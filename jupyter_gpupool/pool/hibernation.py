@@ -17,8 +17,9 @@ class HibernationTerms:
     Attributes:
         keep_s: For so long a claim may hibernate; then it ends.
         quota_bytes: Results a claim may keep.
-        memory_bytes: Of these, what is kept in memory; the others go to the disk of its
-            scheduler's host.
+        memory_bytes: Of these, what may be in its scheduler's host's memory at first: devices
+            are free sooner by that. When nothing moves any more, all but the small ones go to
+            that host's disk.
         resumes_itself: Whether a task that is submitted meanwhile has it resumed.
     """
 

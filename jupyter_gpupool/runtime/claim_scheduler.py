@@ -90,6 +90,12 @@ class ClaimScheduler(distributed.Scheduler):
             self.runs -= is_run
         return answers
 
+    async def restart_workers(self, workers: Collection[str] | None = None, **options: Any) -> Any:
+        """Have workers start anew; the holder, whose results were released before, stays."""
+        if workers is None:
+            workers = [state.address for state in self.real_workers]
+        return await super().restart_workers(list(workers), **options)
+
     def handle_worker_status_change(
         self, status: str | Status, worker: Any, stimulus_id: str
     ) -> None:

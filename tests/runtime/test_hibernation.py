@@ -227,6 +227,19 @@ async def test_holder_is_no_worker_to_clients(host, claim):
             await client.run(os.getpid, workers=[holder])
 
 
+async def test_restart_forgets_the_results_and_keeps_the_holder(host, claim):
+    """It returns at once: there is no worker to wait for."""
+    state = await host.up(claim, "lease-a")
+    async with client_of(claim, state) as client:
+        sent = await client.scatter([42])
+        assert (await hibernate(host, claim)).held == len(sent)
+        await client.restart(timeout=5)
+        assert not any((await client.scheduler.has_what()).values())
+        later = client.submit(sum, [1, 2], pure=False)
+        await resume(host, claim, "lease-c")
+        assert await later == 3
+
+
 async def test_plugin_of_a_user_reaches_no_holder(host, claim):
     """A plugin may need a device; new workers get it all the same."""
     from distributed import WorkerPlugin  # noqa: PLC0415 - to be sent by value

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 from jupyter_gpupool.protocol.launch import Role
+
+from .hibernating import client_of, hibernate
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -61,6 +64,20 @@ async def test_no_key_is_on_disk_or_in_a_log(host, claim):
     await host.up(claim, "lease-a")
     written = [*claim.folder.rglob("*"), *host.folder.glob("*.log")]
     assert not any("PRIVATE KEY" in path.read_text() for path in written if path.is_file())
+
+
+async def test_holder_shows_and_writes_no_key(host, claim):
+    """Results go to files there, keys never; its arguments and environment hold none."""
+    state = await host.up(claim, "lease-a")
+    secret = _body_of(claim.secrets.worker.key)
+    async with client_of(claim, state) as client:
+        held = await client.scatter(["a result" * 1000])
+        await hibernate(host, claim, memory_bytes=0)
+        assert len(held) == 1
+        files = [path for path in claim.folder.rglob("*") if path.is_file()]
+        assert any(path.parent.name == "results" for path in files)
+        assert not any(secret in path.read_bytes() for path in files)
+        assert secret not in _shown(host.pid_of(claim, HOLDER_NAME))
 
 
 async def test_launch_is_in_neither_arguments_nor_environment(host, claim):
