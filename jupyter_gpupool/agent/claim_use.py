@@ -12,8 +12,10 @@ from jupyter_gpupool.pool.signals import WHOLE_USE, Signal
 from jupyter_gpupool.protocol.activity import Activity
 from jupyter_gpupool.protocol.link import ClaimUse
 
-KNOWN_FOR_S = 3.0
-"""What was seen holds for so long; both a scheduler and devices are looked at each second."""
+KNOWN_FOR_S = 5.0
+"""What was seen holds for so long. Schedulers and devices are looked at each second; where the host
+is very busy it takes longer, and what went by meanwhile shows in a scheduler's counts.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,13 +41,13 @@ def test_idle_claim_is_warned_and_ends_at_its_deadline(pool: RunningPool) -> Non
     """
     ann = pool.api_of("ann")
     script = pool.user(ann)
-    orphan = script.ask("claim", gpus=1)
+    orphan = script.ask("claim", deadline_s=90, gpus=1)
     eventually(lambda: ann.view(orphan).get("kernels"), 10, "the script has said that it uses it")
     script.process.send(signal.SIGKILL)
     bob = pool.api_of("bob")
     user = pool.user(bob)
-    busy = user.ask("claim", gpus=1)
-    user.tell("submit", claim_id=busy, tasks=1, seconds=90)
+    busy = user.ask("claim", deadline_s=90, gpus=1)
+    user.tell("submit", claim_id=busy, tasks=1, seconds=240)
     idle = bob.claim(2)
     pool.wait_phase(idle, "running")
     warned = eventually(lambda: bob.view(idle).get("warning"), 30, "it is warned")
@@ -57,18 +57,26 @@ def test_idle_claim_is_warned_and_ends_at_its_deadline(pool: RunningPool) -> Non
     pool.manager.send(signal.SIGKILL)
     assert pool.manager.wait_gone(5)
     pool.start_manager()
-    kept = eventually(lambda: bob.view(idle).get("warning"), 10, "the warning is still there")
-    assert kept["deadline"] == warned["deadline"]
-    eventually(lambda: bob.view(idle).get("phase") == "ended", 90, "it ends")
-    over, left_s = bob.view(idle), _seconds_after(warned["deadline"])
+    told = [warned["deadline"]]
+
+    def is_over() -> bool:
+        view = bob.view(idle)
+        told.append((view.get("warning") or {}).get("deadline") or told[-1])
+        return view.get("phase") == "ended"
+
+    # A machine that is too busy to look puts it off; nothing ever makes it sooner.
+    eventually(is_over, 180, "it ends")
+    assert told == sorted(told)
+    over, left_s = bob.view(idle), _seconds_after(told[-1])
     assert over["end"] == "reclaimed"
     assert "idle for" in over["reason"]
     assert -1 <= left_s <= 10
     assert bob.view(busy)["phase"] == "running"
     assert bob.view(busy)["warning"] is None
-    told = [event for event in bob.get("/events", claim=idle) if event["evidence"]]
-    assert [event["evidence"]["rule"] for event in told] == ["quick", "quick"]
-    eventually(lambda: ann.view(orphan).get("phase") == "ended", 60, "the orphan ends")
+    events = [event for event in bob.get("/events", claim=idle) if event["evidence"]]
+    assert {event["evidence"]["rule"] for event in events} == {"quick"}
+    assert (events[0]["kind"], events[-1]["kind"]) == ("claim.changed", "claim.ending")
+    eventually(lambda: ann.view(orphan).get("phase") == "ended", 120, "the orphan ends")
     assert "neither kernel nor client" in ann.view(orphan)["reason"]
     pool.end(busy)
 
