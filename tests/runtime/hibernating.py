@@ -7,6 +7,9 @@ from distributed import Client
 from jupyter_gpupool.protocol.keeping import KeepPhase, Wish
 from jupyter_gpupool.protocol.launch import Orders, Role
 
+_DEADLINE_S = 90.0
+"""A gibibyte on a machine that has much else to do."""
+
 
 def client_of(claim, state):
     """The claim's client."""
@@ -25,7 +28,7 @@ def keeping(host, claim):
 
 async def until_phase(host, claim, *phases):
     """Wait for one of these."""
-    await host.until(lambda: keeping(host, claim).phase in phases)
+    await host.until(lambda: keeping(host, claim).phase in phases, _DEADLINE_S)
     return keeping(host, claim)
 
 

@@ -7,7 +7,7 @@ import pytest
 from distributed import Client, Event, secede
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-_DEADLINE_S = 20.0
+_DEADLINE_S = 60.0
 
 
 def _client(claim, state, **options):

@@ -194,7 +194,7 @@ async def test_released_result_leaves_the_holder(host, claim):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         result.release()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while file.exists():
                 await client.who_has()
 
@@ -206,7 +206,7 @@ async def test_results_in_memory_go_to_files_when_it_is_quiet(host, claim):
         results = client.map(_bytes_of, [MIB, 2 * MIB, 3 * MIB])
         sums = await client.gather(client.map(_sum_of, results, pure=False))
         await hibernate(host, claim)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(list(_results_folder(claim).iterdir())) < len(results):
                 await client.who_has()
         await resume(host, claim, "lease-c")
@@ -233,7 +233,7 @@ async def test_restart_forgets_the_results_and_keeps_the_holder(host, claim):
     async with client_of(claim, state) as client:
         sent = await client.scatter([42])
         assert (await hibernate(host, claim)).held == len(sent)
-        await client.restart(timeout=5)
+        await client.restart(timeout=20)
         assert not any((await client.scheduler.has_what()).values())
         later = client.submit(sum, [1, 2], pure=False)
         await resume(host, claim, "lease-c")

@@ -86,7 +86,7 @@ async def test_holder_that_dies_afterwards_is_told_with_its_losses(host, claim):
         lost = await until_phase(host, claim, KeepPhase.LOST)
         assert (lost.again, lost.gone) == (1, 1)
         assert "1 that are computed again, 1 that are gone" in lost.problem
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sent.status == "finished":
                 await client.who_has()
         await resume(host, claim, "lease-c")
