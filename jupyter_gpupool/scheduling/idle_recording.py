@@ -21,10 +21,17 @@ def joined(last: Recorded, new: Recorded) -> Recorded | None:
     sample, later = last.sample, new.sample
     if not _show_the_same(sample, later) or not _follow(sample, later) or new.keep_ms is not None:
         return None
-    alike = replace(new, sample=sample, keep_ms=last.keep_ms)
-    if alike != last:
-        return None
-    return replace(last, sample=_both(sample, later))
+    return replace(last, sample=_both(sample, later)) if decided_alike(last, new) else None
+
+
+def decided_alike(last: Recorded, new: Recorded) -> bool:
+    """Whether all beside their samples and keeps is the same, as far as it decides.
+
+    Whether anybody waits decides, and not who: in a pool where many wait that changes all the time.
+    """
+    is_wanted = bool(last.wanted_by) == bool(new.wanted_by)
+    same = replace(new, sample=last.sample, keep_ms=last.keep_ms, wanted_by=last.wanted_by)
+    return is_wanted and same == last
 
 
 def _follow(sample: Sample, later: Sample) -> bool:

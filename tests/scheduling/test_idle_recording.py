@@ -13,6 +13,8 @@ from jupyter_gpupool.pool.signals import Sample, Signal
 from jupyter_gpupool.scheduling.idle_dry_run import Recorded, dry_run
 from jupyter_gpupool.scheduling.idle_recording import joined
 
+OTHERS = (ClaimId("c-another"), ClaimId("c-third"))
+
 
 def _record(minute: int, minutes: int = 1, **seen) -> Recorded:
     active = seen.pop("active", frozenset())
@@ -34,6 +36,12 @@ def test_minutes_that_show_the_same_become_one_record():
     assert both == _record(0, 2, gpu_peak=13, gpu_mean=2)
 
 
+def test_who_waits_may_change_within_a_record():
+    """Whether anybody does is what decides; the first ones are told."""
+    last, new = replace(_record(0), wanted_by=SOMEBODY), replace(_record(1), wanted_by=OTHERS)
+    assert joined(last, new) == replace(_record(0, 2), wanted_by=SOMEBODY)
+
+
 @pytest.mark.parametrize(
     ("last", "new"),
     [
@@ -50,7 +58,7 @@ def test_minutes_that_show_the_same_become_one_record():
     ],
 )
 def test_what_differs_in_anything_that_decides_stays_apart(last, new):
-    """A gap, a signal, a step of use, who waits, what it holds, a keep; and an hour is the most."""
+    """A gap, a signal, a step of use, one that waits, what is held, a keep; an hour is the most."""
     assert joined(last, new) is None
 
 

@@ -15,7 +15,7 @@ from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.signals import Sample
 from jupyter_gpupool.scheduling.idle import Situation
 from jupyter_gpupool.scheduling.idle_dry_run import Recorded
-from jupyter_gpupool.scheduling.idle_recording import joined
+from jupyter_gpupool.scheduling.idle_recording import decided_alike, joined
 from jupyter_gpupool.scheduling.idle_watch import Watch
 
 from .records import ClaimRecord, RecordedUse
@@ -68,7 +68,7 @@ def _piece(last: Recorded, new: Recorded) -> Recorded | None:
     """Both as one, if that is short: active is what was so in either, quiet what was so in both."""
     sample, later = last.sample, new.sample
     is_next = sample.life == later.life and sample.end_ms == later.begin_ms
-    is_same = replace(new, sample=sample, keep_ms=last.keep_ms) == last and new.keep_ms is None
+    is_same = decided_alike(last, new) and new.keep_ms is None
     if not (is_next and is_same) or later.end_ms - sample.begin_ms > PIECE_MS:
         return None
     active = sample.active | later.active
