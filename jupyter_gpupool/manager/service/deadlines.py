@@ -48,7 +48,7 @@ class Deadlines:
         self.windows: dict[None, float] = {}
         self.announced: dict[AnnouncedKey, float] = {}
         self.idle: dict[ClaimId, float] = {}
-        self._starting: dict[ClaimId, int] = {}
+        self._starting: dict[ClaimId, tuple[int, datetime]] = {}
         self._excess: dict[ClaimId, int] = {}
         self._ends: dict[ClaimId, datetime] = {}
 
@@ -189,13 +189,16 @@ class Deadlines:
         record = books.claims.get(claim_id)
         starts = record is not None and record.claim.phase is Phase.STARTING
         before = self._starting.get(claim_id)
-        start = record.start if record is not None and starts else None
-        if before is not None and before != start:
+        # Each try to resume has the same number: the scheduler is there, and stays.
+        begun = (record.start, record.claim.phase_since) if record is not None and starts else None
+        if before == begun:
+            return
+        if before is not None:
             del self._starting[claim_id]
-            self.start.pop((claim_id, before), None)
-        if start is not None and before != start:
-            self._starting[claim_id] = start
-            self.start[claim_id, start] = monotonic_s + self._settings.start_within_s
+            self.start.pop((claim_id, before[0]), None)
+        if begun is not None:
+            self._starting[claim_id] = begun
+            self.start[claim_id, begun[0]] = monotonic_s + self._settings.start_within_s
 
     def _follow_retry(self, claim_id: ClaimId, books: Books) -> None:
         times = books.failures.get(claim_id) or ()

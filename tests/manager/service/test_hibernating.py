@@ -187,6 +187,19 @@ async def test_start_that_fails_thrice_leaves_it_hibernated(hibernated):
     assert pool.leases(claim) == []
 
 
+async def test_each_try_to_resume_has_all_its_time(hibernated):
+    """The next one may begin in the very moment in which the one before took too long."""
+    pool, _, claim = hibernated
+    await pool.joined("b", 2)
+    await resume(pool, claim)
+    within_s = pool.service.settings.start_within_s
+    await pool.pass_s(within_s)
+    tries = [pool.now(claim)]
+    await pool.pass_s(within_s / 2)
+    tries.append(pool.now(claim))
+    assert [(each.phase, each.failed_starts) for each in tries] == [(Phase.STARTING, 1)] * 2
+
+
 async def test_claim_that_could_not_be_started_waits_for_its_user(hibernated):
     """However much its tasks wait: it would fail for ever."""
     pool, agent, claim = hibernated
