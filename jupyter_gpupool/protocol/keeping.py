@@ -86,7 +86,7 @@ class Keeping:
         unkept_count: How many there are.
         again: Results that were lost and are computed again.
         gone: Results that were lost and cannot be computed again: they were sent, not computed.
-        wanted: Tasks were submitted since all results are with the holder.
+        wanted: Tasks were submitted since it was told to hibernate.
         problem: A sentence when something went wrong; "" while all is well.
     """
 

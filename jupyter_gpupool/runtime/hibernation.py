@@ -126,9 +126,12 @@ class Hibernation(SchedulerPlugin):
         self._news.set()
 
     def update_graph(self, scheduler: Any, **_: Any) -> None:
-        """Tasks were submitted (distributed calls this)."""
+        """Tasks were submitted (distributed calls this).
+
+        From the wish on: what came while results were on their way would else wake nobody.
+        """
         del scheduler
-        if self._phase is KeepPhase.HIBERNATED and not self._wanted:
+        if self._orders.wish is Wish.HIBERNATED and not self._wanted:
             self._wanted = True
             self._tell()
 

@@ -257,6 +257,17 @@ async def test_plugin_of_a_user_reaches_no_holder(host, claim):
     assert marked == {host.pid_of(claim, "lease-a"), host.pid_of(claim, "lease-c")}
 
 
+async def test_task_that_comes_on_the_way_there_is_told(host, claim):
+    """It was too late to be called off; nothing else would have its claim resumed."""
+    state = await host.up(claim, "lease-a")
+    async with client_of(claim, state) as client:
+        order(host, claim, Wish.HIBERNATED)
+        await host.until(lambda: keeping(host, claim).surveyed)
+        await wait(client.submit(sum, [1, 2], pure=False))
+        await host.fork_holder(claim)
+        assert (await until_phase(host, claim, KeepPhase.HIBERNATED)).wanted
+
+
 async def test_hibernating_twice_keeps_what_came_in_between(host, claim):
     """Results of the first life and of the second one."""
     state = await host.up(claim, "lease-a")
