@@ -31,9 +31,11 @@ _HOMES = {
     "environments": "notebook.asking",
     "estimate": "notebook.estimating",
     "explain": "notebook.asking",
+    "hibernate": "notebook.asking",
     "keep_alive": "notebook.asking",
     "logs": "notebook.asking",
     "release": "notebook.asking",
+    "resume": "notebook.asking",
     "scale": "notebook.asking",
     "status": "notebook.asking",
 }

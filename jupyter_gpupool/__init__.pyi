@@ -2,9 +2,11 @@ from .notebook.asking import (
     claims,
     environments,
     explain,
+    hibernate,
     keep_alive,
     logs,
     release,
+    resume,
     scale,
     status,
 )
@@ -43,9 +45,11 @@ __all__ = [
     "environments",
     "estimate",
     "explain",
+    "hibernate",
     "keep_alive",
     "logs",
     "release",
+    "resume",
     "scale",
     "status",
 ]

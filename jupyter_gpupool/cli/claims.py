@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jupyter_gpupool.pool.errors import BadRequest
+from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.units import plural
 
 from .asking import ask, the_pool
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_ON_IDLE = [each.value for each in OnIdle]
 _TERMS = (
     click.argument("gpus", default="2"),
     click.option("--name", default="", help="What to call the claim."),
@@ -32,6 +34,8 @@ _TERMS = (
     click.option("--environment", default="", help="Which of the hosts' Python environments."),
     click.option("--queue", default="", help="In which queue."),
     click.option("--priority", default="", help="Of which priority class."),
+    click.option("--on-idle", type=click.Choice(_ON_IDLE), help="What becomes of it when idle."),
+    click.option("--idle-after", metavar="TIME", help='After how long, such as "30min".'),
     click.option("--expected", help='How long you expect to use it, such as "40min".'),
 )
 

@@ -112,6 +112,39 @@ def keep_alive(
     return _of(name, pool, lambda client, claim_id: kept_for(client, claim_id, duration, reason))
 
 
+def hibernate(name: str = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:
+    """Give a claim's devices back and keep its results; its client stays connected.
+
+    Tasks that are submitted meanwhile wait until it is resumed.
+
+    Args:
+        name: As of `explain`.
+        reason: Kept with the claim.
+        pool: As of `explain`.
+
+    Raises:
+        PoolError: Conflict if it does not run.
+    """
+    view = _of(name, pool, lambda client, claim_id: client.hibernate(claim_id, reason))
+    heard(view)
+    return claim_as_it_was(view)
+
+
+def resume(name: str = "", *, pool: Pool | None = None) -> ClaimView:
+    """Have devices again for a claim that hibernates, as soon as the pool has room.
+
+    Args:
+        name: As of `explain`.
+        pool: As of `explain`.
+
+    Raises:
+        PoolError: Conflict if it does not hibernate.
+    """
+    view = _of(name, pool, lambda client, claim_id: client.resume(claim_id))
+    heard(view)
+    return claim_as_it_was(view)
+
+
 def release(name: str = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:
     """Give a claim back, whoever uses it. What has ended already stays as it is.
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import EndKind
+from jupyter_gpupool.pool.hibernation import KEPT_RESULTS
 from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.api import ClaimView, LeaseView
 
@@ -24,7 +25,7 @@ from .moments import (
     wanted,
     workers_text,
 )
-from .warned import warning_sentence
+from .warned import unkept_keys, warning_sentence
 from .workers import devices_text
 
 _UUID_SHOWN = 12
@@ -66,6 +67,8 @@ def card_text(view: ClaimView, now: datetime) -> str:
     lines = [f"gpupool claim {view.name}: {_headline(view, now)}"]
     if view.warning is not None and view.phase is not Phase.ENDED:
         lines.append(_goes_back(view, now))
+    if keys := unkept_keys(view.keeping):
+        lines.append(f"Cannot be kept: {keys}")
     if view.problem:
         lines.append(view.problem)
     lines.append(f"{_detail(view)} · as of {clock(now, now)}")
@@ -142,7 +145,8 @@ def _goes_back(view: ClaimView, now: datetime) -> str:
 def _warning(view: ClaimView, now: datetime) -> str:
     if view.warning is None or view.phase is Phase.ENDED:
         return ""
-    rule = markup.text(f" Rule {view.warning.rule}", dim=True)
+    is_ours = view.warning.rule == KEPT_RESULTS
+    rule = "" if is_ours else markup.text(f" Rule {view.warning.rule}", dim=True)
     return markup.element("p", markup.text(_goes_back(view, now), bold=True) + rule, "margin:0")
 
 

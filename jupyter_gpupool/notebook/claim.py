@@ -43,8 +43,9 @@ def claim(
         on_reclaim: Called in a thread of its own when something is about to be taken back.
         pool: Another pool than the one the environment names.
         terms: name, model, gpus_per_worker, gpu_memory (a part of a device of that size),
-            min_gpu_memory, memory, nthreads, time_limit, environment, env, priority, and
-            dask-cuda's options for each worker: see `ClaimTerms`.
+            min_gpu_memory, memory, nthreads, time_limit, environment, env, priority, on_idle and
+            idle_after (what becomes of it when it is idle, and after how long, within the bounds of
+            the policy), and dask-cuda's options for each worker: see `ClaimTerms`.
 
     Raises:
         PoolError: BadRequest for terms that make no sense, StillWaiting after `timeout`, ClaimLost

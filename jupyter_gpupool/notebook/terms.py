@@ -58,6 +58,7 @@ class ClaimTerms(WorkerTerms, total=False):
     priority: str
     near: str
     on_idle: str
+    idle_after: Duration
     environment: str
     env: dict[str, str]
 
@@ -82,7 +83,7 @@ def body_of(gpus: Gpus, terms: ClaimTerms, used_from: UsedFrom | None = None) ->
         bounds = bounds_of(gpus)
     else:
         bounds = workers_on(gpus, values.get("gpus_per_worker", 1))
-    for name in ("time_limit", "expected"):
+    for name in ("time_limit", "expected", "idle_after"):
         if name in values:
             values[f"{name}_s"] = parse_duration(values.pop(name), field=name).total_seconds()
     body = make(

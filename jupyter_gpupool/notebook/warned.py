@@ -7,7 +7,9 @@ zone of the moment it is read at.
 import shlex
 from datetime import datetime
 
+from jupyter_gpupool.pool.hibernation import KEPT_RESULTS
 from jupyter_gpupool.pool.request import OnIdle
+from jupyter_gpupool.protocol.keeping_view import KeepingView
 from jupyter_gpupool.protocol.warned import KeepView, WarningView
 
 from .moments import clock
@@ -16,6 +18,8 @@ KEPT_FOR_S = 3600.0
 """What a keep of one press asks for, if the policy allows as much."""
 _MINUTE_S = 60
 _HOUR_MIN = 60
+_MOST_KEYS = 3
+_KEY_SHOWN = 40
 
 
 def warning_sentence(warning: WarningView, now: datetime) -> str:
@@ -25,6 +29,8 @@ def warning_sentence(warning: WarningView, now: datetime) -> str:
     results are kept."
     """
     when = clock(warning.deadline, now)
+    if warning.rule == KEPT_RESULTS:
+        return f"{warning.reason} Results are kept until {when}."
     if warning.action is None or not warning.why:
         return f"Goes back {when}: {warning.reason}"
     back = "They go back" if warning.are_several else "It goes back"
@@ -42,8 +48,19 @@ def keep_minutes(keep: KeepView | None) -> int:
     return 0 if keep is None else int(min(KEPT_FOR_S, keep.longest_s)) // _MINUTE_S
 
 
+def unkept_keys(keeping: KeepingView | None) -> str:
+    """Which results cannot be kept, the first few by their keys: "a, b, c (+5)"; "" if all can."""
+    if keeping is None or not keeping.unkept_count:
+        return ""
+    keys = [each.key[:_KEY_SHOWN] for each in keeping.unkept[:_MOST_KEYS]]
+    more = keeping.unkept_count - len(keys)
+    return ", ".join(keys) + (f" (+{more})" if more > 0 else "")
+
+
 def answers_text(name: str, warning: WarningView, command: str) -> str:
     """How to answer, as commands; `command` is what they begin with, such as "%gpupool"."""
+    if warning.rule == KEPT_RESULTS:
+        return f"Resume it: {command} resume {shlex.quote(name)}"
     quoted, minutes = shlex.quote(name), keep_minutes(warning.keep)
     length = "1h" if minutes == _HOUR_MIN else f"{minutes}min"
     reason = ' --reason "…"' if warning.keep is not None and warning.keep.asks_reason else ""

@@ -180,6 +180,8 @@ class ClaimRequest:
         cpu: Thousandths of a core of the host that each worker is counted for; 0 is none.
         expected: How long it will be used; advisory.
         time_limit: When it ends by itself; enforced. None is the pool's longest life.
+        on_idle: What becomes of it when it is idle; None leaves it to the policy.
+        idle_after: After how long, as far as the policy allows; None leaves it to that.
         env: Variables set in its workers. Secret: never logged, stored encrypted.
         kernel_versions: Of "python" and of packages of the kernel that asks, by name; those it
             does not name are unknown.
@@ -202,6 +204,8 @@ class ClaimRequest:
     time_limit: timedelta | None = None
     deadline: datetime | None = None
     near: str = ""
+    on_idle: OnIdle | None = None
+    idle_after: timedelta | None = None
     options: WorkerOptions = field(default_factory=WorkerOptions)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     kernel_versions: tuple[tuple[str, str], ...] = ()
@@ -225,7 +229,7 @@ class ClaimRequest:
                 field="cpus",
                 hint="Ask for example for 4.",
             )
-        for field_name in ("expected", "time_limit"):
+        for field_name in ("expected", "time_limit", "idle_after"):
             duration = getattr(self, field_name)
             if duration is not None and duration <= timedelta(0):
                 raise BadRequest(

@@ -72,6 +72,8 @@ class ClaimBody(Body):
     deadline: datetime | None = None
     near: Words = ""
     on_idle: OnIdle | None = None
+    """What becomes of it when it is idle, within the bounds of the policy."""
+    idle_after_s: Annotated[float, Field(gt=0, le=315_360_000)] | None = None
     nthreads: Annotated[int, Field(strict=True)] = 1
     memory: _Size = ""
     device_memory_limit: _Size = "default"
@@ -119,6 +121,8 @@ class ClaimBody(Body):
             time_limit=_seconds(self.time_limit_s),
             deadline=self.deadline,
             near=self.near,
+            on_idle=self.on_idle,
+            idle_after=_seconds(self.idle_after_s),
             env=self.env,
             kernel_versions=that_matter(kernel.versions),
             kernel_interpreter=kernel.interpreter,

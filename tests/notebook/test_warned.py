@@ -30,6 +30,10 @@ Warn = Callable[..., WarningView]
             f"{WHY} The claim goes down to its fewest workers at 14:20.",
         ),
         ({"action": None, "why": ""}, "Goes back 14:20: Long."),
+        (
+            {"rule": "kept-results", "action": None, "reason": "42 results kept."},
+            "42 results kept. Results are kept until 14:20.",
+        ),
     ],
 )
 def test_sentence_says_why_what_and_when(
@@ -64,6 +68,7 @@ def test_keep_of_one_press_is_what_the_policy_still_allows(
             'Keep it: %gpupool keep ann 30min --reason "…" · Release it now: %gpupool release ann',
         ),
         ({"keep": None}, "Release it now: %gpupool release ann"),
+        ({"rule": "kept-results"}, "Resume it: %gpupool resume ann"),
     ],
 )
 def test_answers_are_commands_that_work_as_they_stand(

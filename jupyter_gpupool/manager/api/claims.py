@@ -17,12 +17,14 @@ from jupyter_gpupool.manager.service.claims import (
     scale_claim,
 )
 from jupyter_gpupool.manager.service.forecasts import Start, promised_start
+from jupyter_gpupool.manager.service.idle_subjects import own_wish
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.claim import WAITING, ImpossibleTransition, Phase
 from jupyter_gpupool.pool.claim_events import Rescaled
-from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAllowed, NotFound
+from jupyter_gpupool.pool.errors import Conflict, NotAllowed, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, UserName
+from jupyter_gpupool.pool.own_wish import check_wish
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.protocol.api import (
     ClaimBody,
@@ -49,7 +51,7 @@ router = APIRouter(prefix="/claims", tags=["claims"])
 )
 async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
     """Ask for workers. Starts at once if the pool has room, else waits in line."""
-    check_terms(body)
+    check_terms(body, asked.service)
     command = RequestClaim(caller=asked.caller, request=body.to_request(), key=asked.once)
     claim_id = await asked.service.execute(partial(request_claim, command=command))
     return answers.one(view(await find(asked.service, claim_id), asked.service), CREATED)
@@ -171,18 +173,13 @@ def start_of(record: ClaimRecord, service: Service) -> Start | None:
     return promised or service.forecasts.of(claim.id)
 
 
-def check_terms(body: ClaimBody) -> None:
+def check_terms(body: ClaimBody, service: Service) -> None:
     """Refuse terms that a claim has and this pool cannot keep, rather than forget them.
 
     Raises:
         BadRequest: If there is one.
     """
-    if body.on_idle is not None:
-        raise BadRequest(
-            "This pool takes nothing back for being idle.",
-            field="on_idle",
-            hint="Leave on_idle out; time_limit ends a claim by itself.",
-        )
+    check_wish(service.books.policy.policy.idle, own_wish(body.to_request()))
 
 
 def _connection_view(record: ClaimRecord) -> ConnectionView:

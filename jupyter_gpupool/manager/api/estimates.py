@@ -32,7 +32,7 @@ router = APIRouter(prefix="/estimates", tags=["estimates"])
 )
 async def create_estimate(body: ClaimBody, asked: UserAsks) -> Response:
     """When this claim would start, and why not sooner. Nothing is claimed."""
-    check_terms(body)
+    check_terms(body, asked.service)
     service, request = asked.service, body.to_request()
     command = RequestClaim(caller=asked.caller, request=request)
     imagined = imagine(service.preview(), command)

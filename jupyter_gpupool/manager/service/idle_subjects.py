@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jupyter_gpupool.pool.idle_match import OwnWish, Subject
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
+from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.scheduling.idle_own_words import Held
 
@@ -39,8 +40,14 @@ def subject_of(view: View, record: ClaimRecord, leases: tuple[Lease, ...]) -> Su
         devices=sum(lease.thousandths for lease in leases),
         may_hibernate=hibernation_possible(view, record),
         may_shrink=counting > max(1, claim.bounds.minimum),
-        wish=OwnWish(),
+        wish=own_wish(claim.request),
     )
+
+
+def own_wish(request: ClaimRequest) -> OwnWish:
+    """What its user would have done with a claim when it is idle."""
+    after_s = None if request.idle_after is None else request.idle_after.total_seconds()
+    return OwnWish(action=request.on_idle, after_s=after_s)
 
 
 def models_of(view: View, leases: tuple[Lease, ...]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from .cell_command import cell_command
 from .holding import Held
 from .words import (
     HELP,
+    ON_IDLE,
     bounds,
     claims,
     cluster_and_client,
@@ -80,6 +81,8 @@ def commands(context: click.Context) -> Answer | None:
 @click.option("--environment", shell_complete=environments, help="Which Python the workers run in.")
 @click.option("--queue", help="In which queue.")
 @click.option("--priority", help="Of which priority class.")
+@click.option("--on-idle", type=click.Choice(ON_IDLE), help="What becomes of it when it is idle.")
+@click.option("--idle-after", metavar="TIME", help='After how long, such as "30min".')
 @click.option("--expected", metavar="TIME", help='How long you expect to use it: "40min".')
 @click.option("--timeout", metavar="TIME", help='Give up if it has not started by then: "10min".')
 @click.option("--estimate", is_flag=True, help="Only tell when it would start.")
@@ -197,6 +200,29 @@ def keep(held: Held, words: tuple[str, ...], *, reason: str) -> Answer:
 
     until = gpupool.keep_alive(meant(held, name), time, reason)
     return Answer(value=until, said=_kept(until), shows=False)
+
+
+@commands.command()
+@click.argument("name", shell_complete=claims, required=False)
+@click.option("--reason", default="", help="Kept with the claim.")
+@_holding
+def hibernate(held: Held, name: str | None, *, reason: str) -> Answer:
+    """Give a claim's devices back and keep its results; tasks submitted meanwhile wait."""
+    from .steering import meant  # noqa: PLC0415 - as above
+
+    view = gpupool.hibernate(meant(held, name), reason)
+    return Answer(value=view, said=_told(view), shows=False)
+
+
+@commands.command()
+@click.argument("name", shell_complete=claims, required=False)
+@_holding
+def resume(held: Held, name: str | None) -> Answer:
+    """Have devices again for a claim that hibernates, as soon as the pool has room."""
+    from .steering import meant  # noqa: PLC0415 - as above
+
+    view = gpupool.resume(meant(held, name))
+    return Answer(value=view, said=_told(view), shows=False)
 
 
 def _told(view: "ClaimView") -> str:

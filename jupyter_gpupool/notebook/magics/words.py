@@ -8,10 +8,15 @@ from collections.abc import Sequence
 
 import click
 
+from jupyter_gpupool.pool.request import OnIdle
+
 from .names import known_names
 
 HELP = {"help_option_names": ["-h", "--help"], "terminal_width": 100}
 """How help is asked for, and its width: a notebook has no terminal to ask."""
+
+ON_IDLE = [each.value for each in OnIdle]
+"""What may become of a claim that is idle."""
 
 
 def bounds(text: str) -> tuple[int, int]:

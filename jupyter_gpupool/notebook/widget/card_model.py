@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from jupyter_gpupool.notebook.moments import counted, roughly
+from jupyter_gpupool.notebook.warned import unkept_keys
 from jupyter_gpupool.notebook.workers import devices_text
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.lease import LeasePhase
@@ -161,16 +162,31 @@ def _start(wait: WaitView, now: datetime, words: Words) -> Iterator[Figure]:
 
 def _lines(view: ClaimView, words: Words) -> tuple[Line, ...]:
     if view.phase is Phase.RUNNING:
+        keys = unkept_keys(view.keeping)
+        unkept = (Line(text=text(words.unkept, keys=keys)),) if keys else ()
         beyond = (Line(text=(said,), is_dim=True) for said in _beyond_rows(view, words) if said)
         problem = (Line(text=(view.problem,)),) if view.problem else ()
-        return (*problem, *beyond)
+        return (*problem, *unkept, *beyond)
     if view.wait is not None:
         never = text(words.never, reason=view.wait.reason)
         return (Line(text=never if view.wait.never else (view.wait.reason,)),)
-    said = (Line(text=(view.reason,)),) if view.reason else ()
-    if view.phase is Phase.HIBERNATED and view.expires_at is not None:
-        return (*said, Line(text=text(words.results_kept, clock=view.expires_at), is_dim=True))
-    return said
+    reason = (Line(text=(view.reason,)),) if view.reason else ()
+    return (*_kept(view, words), *reason)
+
+
+def _kept(view: ClaimView, words: Words) -> tuple[Line, ...]:
+    """What is kept of a claim that hibernates, and until when."""
+    keeping, until = view.keeping, view.expires_at
+    if view.phase is not Phase.HIBERNATED or keeping is None or until is None:
+        return ()
+    said = text(
+        words.results_kept,
+        results=plural(keeping.held, "result"),
+        count=keeping.held,
+        size=format_bytes(keeping.held_bytes),
+        clock=until,
+    )
+    return (Line(text=said),)
 
 
 def _beyond_rows(view: ClaimView, words: Words) -> tuple[str, str]:

@@ -88,6 +88,7 @@ class Words:
     hibernate: str
     hibernate_title: str
     results_kept: str
+    unkept: str
     dashboards: str
 
 
@@ -169,7 +170,8 @@ _ENGLISH = Words(
     resume_title="Have devices again, as soon as there is room; results come back by themselves",
     hibernate="Hibernate",
     hibernate_title="Give the devices back, keep the results",
-    results_kept="Results are kept until {clock}; tasks submitted meanwhile wait.",
+    results_kept="{results}, {size}, kept until {clock}; tasks submitted meanwhile wait.",
+    unkept="Cannot be kept: {keys}",
     dashboards="Dashboards",
 )
 
@@ -251,7 +253,8 @@ _CHINESE = Words(
     resume_title="有可用设备时重新获得；结果会自动返回",
     hibernate="休眠",
     hibernate_title="归还设备，保留结果",
-    results_kept="结果保留到 {clock}；期间提交的任务会等待。",
+    results_kept="{count} 个结果，{size}，保留到 {clock}；期间提交的任务会等待。",
+    unkept="无法保留：{keys}",
     dashboards="仪表板",
 )
 

@@ -103,9 +103,11 @@ async def apply(pool: PoolPlayer, source: str) -> None:
     await pool.service.execute(partial(apply_policy, command=command))
 
 
-async def a_running_claim(pool: PoolPlayer, *, devices: int = 2, least: int = 2) -> IdlePlayer:
+async def a_running_claim(
+    pool: PoolPlayer, *, devices: int = 2, least: int = 2, **terms: object
+) -> IdlePlayer:
     """Ann's claim of all devices of a host."""
     agent = await pool.joined("a", devices)
-    claim = await pool.claim(least, devices)
+    claim = await pool.claim(least, devices, **terms)
     await pool.come_up(agent)
     return IdlePlayer(pool, agent, claim.id)

@@ -26,6 +26,11 @@ name = "all"
 action = "release"
 """
 RELEASE = QUEUES + RULE
+CHOICE = """
+[[idle.rules]]
+name = "all"
+choice = { actions = ["release"], after = ["10min", "2h"] }
+"""
 TEAMS = """
 [queues.vision]
 guarantee = { gpus = 2 }
@@ -88,6 +93,16 @@ async def test_activity_clears_the_warning(idler, signal):
     assert cleared.warning is None
     assert cleared.reason == "It is used again."
     assert (await idler.rest(14 * MINUTE)).warning is None
+
+
+async def test_user_s_own_wish_holds_within_the_bounds(pool):
+    """Sooner, and released instead of hibernated, for the policy lets users choose that."""
+    await apply(pool, QUEUES + CHOICE)
+    wish = {"on_idle": OnIdle.RELEASE, "idle_after": timedelta(minutes=10)}
+    idler = await a_running_claim(pool, **wish)
+    warned = (await idler.rest(5 * MINUTE)).warning
+    assert warned.evidence.action is OnIdle.RELEASE
+    assert (await idler.rest(5 * MINUTE)).end is EndKind.RECLAIMED
 
 
 async def test_busy_device_is_never_idle(idler):

@@ -141,8 +141,10 @@ def test_hibernate_and_resume_are_one_press_each(mount, a_view, push):
     page = mount(a_view())
     page.get_by_role("button", name="Hibernate").click()
     page.evaluate("model.push('doing', '')")
-    push(page, a_view(phase="hibernated", expires_at=NOW + timedelta(days=3)))
-    assert page.get_by_text("Results are kept until Thu 14:16").is_visible()
+    keeping = {"held": 1, "held_bytes": 1024}
+    view = a_view(phase="hibernated", expires_at=NOW + timedelta(days=3), keeping=keeping)
+    push(page, view)
+    assert page.get_by_text("1 result, 1 KiB, kept until Thu 14:16").is_visible()
     page.get_by_role("button", name="Resume").click()
     assert page.evaluate("model.sent") == [{"act": "hibernate"}, {"act": "resume"}]
 

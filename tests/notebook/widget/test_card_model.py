@@ -247,15 +247,32 @@ def test_release_says_beforehand_what_is_lost(a_view, a_lease):
     assert release.confirm.question == "Release 2 × A100? What runs there is lost."
 
 
-def test_hibernated_claim_says_how_long_its_results_stay(a_view):
+@pytest.mark.parametrize(
+    ("language", "kept"),
+    [
+        (
+            Language.ENGLISH,
+            "42 results, 18 GiB, kept until [clock]; tasks submitted meanwhile wait.",
+        ),
+        (Language.CHINESE, "42 个结果，18 GiB，保留到 [clock]；期间提交的任务会等待。"),
+    ],
+)
+def test_hibernated_claim_says_what_is_kept_and_until_when(language, kept, a_view):
     """With the one primary button, which has devices for it again."""
-    shown = card(a_view(phase="hibernated", reason="42 results kept.", expires_at=SOON))
-    assert [said(line.text) for line in shown.lines] == [
-        "42 results kept.",
-        "Results are kept until [clock]; tasks submitted meanwhile wait.",
-    ]
+    keeping = {"held": 42, "held_bytes": 18 * 2**30}
+    view = a_view(phase="hibernated", reason="As asked for.", expires_at=SOON, keeping=keeping)
+    shown = card(view, language)
+    assert [said(line.text) for line in shown.lines] == [kept, "As asked for."]
     (resume,) = shown.head
     assert (resume.act, resume.is_primary, resume.is_off) == (Act.RESUME, True, False)
+
+
+def test_results_that_cannot_be_kept_are_named_beforehand(a_view):
+    """The first few by their keys, and how many more."""
+    unkept = [{"key": f"actor-{n}", "reason": "actor"} for n in range(5)]
+    keeping = {"surveyed": True, "results": 9, "unkept": unkept, "unkept_count": 7}
+    shown = card(a_view(warning=WARNING, keeping=keeping))
+    assert said(shown.lines[0].text) == "Cannot be kept: actor-0, actor-1, actor-2 (+4)"
 
 
 def test_limit_and_keep_stand_beside_the_age(a_view):
