@@ -17,6 +17,8 @@ from .keys import ProcessKey
 from .seen import GOING, Seen, Stage
 from .wanted import Wanted, WantedProcess
 
+MOST_HOLDERS_STARTING = 4
+"""At a time: when a whole host's claims hibernate together, nobody else must wait for that."""
 ORPHANED_WORKER_S = 15.0
 """How long workers outlive their scheduler when the manager does not end them first."""
 
@@ -100,15 +102,24 @@ def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
 
 def _missing(wanted: Wanted, seen: Rows) -> Iterator[Action]:
     begun: Counter[DeviceUuid] = Counter()
+    starting = sum(key.role is Role.HOLDER and _is_starting(row) for key, row in seen.items())
     for key, process in wanted.processes.items():
         there = seen.get(key)
         if there is not None and there.stage is not Stage.AGAIN:
             continue
         if process.retires:
             yield MarkRetired(key=key)
+        elif key.role is Role.HOLDER and starting >= MOST_HOLDERS_STARTING:
+            continue  # one that has registered is news, and lets the next one start
         elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen, begun):
+            starting += key.role is Role.HOLDER
             begun.update(dict.fromkeys(process.devices, process.share))
             yield Start(key=key, wanted=process)
+
+
+def _is_starting(seen: Seen) -> bool:
+    is_young = seen.stage is Stage.ALIVE and not seen.registered
+    return is_young or seen.stage is Stage.FORKING
 
 
 def _has_lost_its_scheduler(key: ProcessKey, seen: Rows) -> bool:

@@ -11,7 +11,14 @@ from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.launching import HostTerms, launch_of
 from jupyter_gpupool.agent.process_watch import Ended
 from jupyter_gpupool.agent.procfs import ProcessId
-from jupyter_gpupool.agent.reconcile import GiveUp, Start, Stop, Tell, difference
+from jupyter_gpupool.agent.reconcile import (
+    MOST_HOLDERS_STARTING,
+    GiveUp,
+    Start,
+    Stop,
+    Tell,
+    difference,
+)
 from jupyter_gpupool.agent.records import Records
 from jupyter_gpupool.agent.seen import (
     Seen,
@@ -84,6 +91,22 @@ def test_holder_is_started_and_its_scheduler_told_the_wish(want, scheduler_seen)
     )
     assert (start.key, start.key.role) == (HOLDER, Role.HOLDER)
     assert told == Tell(key=scheduler.key, orders=Orders(wish=Wish.HIBERNATED, quota_bytes=99))
+
+
+def test_few_holders_start_at_a_time(wanted_claim, scheduler_seen, holder_seen) -> None:
+    """When all claims of a host hibernate together; each that is there lets the next one start."""
+    wish = WantedScheduler(credentials=NONE, dashboard_prefix="p", wish=Wish.HIBERNATED)
+    holder = WantedHolder(memory_bytes=7, quota_bytes=99)
+    ids = [f"c{number}" for number in range(9)]
+    claims = tuple(wanted_claim(each, scheduler=wish, holder=holder) for each in ids)
+    wanted = wanted_of(Desired(generation=1, claims=claims))
+    rows = [scheduler_seen(key=ProcessKey(each, 1), orders=Orders(wish=wish.wish)) for each in ids]
+    starts = difference(wanted, {row.key: row for row in rows}, 0)
+    assert len(starts) == MOST_HOLDERS_STARTING
+    rows += [holder_seen(key=start.key, registered=False) for start in starts]
+    rows[-1] = holder_seen(key=rows[-1].key)
+    actions = difference(wanted, {row.key: row for row in rows}, 0)
+    assert [isinstance(action, Start) for action in actions].count(True) == 1
 
 
 def test_holder_that_nobody_wants_is_stopped_and_its_claim_goes_on(

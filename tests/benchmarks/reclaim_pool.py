@@ -102,16 +102,18 @@ async def _stall(count: int) -> float:
         EmbeddedPool(Path(folder), options=(f"--simulated={count}",)) as embedded,
     ):
         assert embedded.address is not None, "a started pool has an address"
-        client = PoolClient(embedded.address)
+        # Whoever asks has a connection of their own: it is the manager that is measured.
+        client, other = PoolClient(embedded.address), PoolClient(embedded.address)
         try:
             ids = await _claims(client, count)
             note(f"{count} claims run; all hibernate now…")
-            async with _asking(client) as slowest:
+            async with _asking(other) as slowest:
                 await asyncio.gather(*(client.hibernate(claim_id) for claim_id in ids))
                 await _until_all(client, count, Phase.HIBERNATED)
             return max(slowest)
         finally:
             await client.close()
+            await other.close()
 
 
 async def _claims(client: PoolClient, count: int) -> list[str]:
