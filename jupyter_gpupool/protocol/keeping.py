@@ -12,6 +12,8 @@ from typing import Any
 HOLDER_NAME = "gpupool-holder"
 """The holder's name on its scheduler; no lease is called so."""
 MOST_UNKEPT_TOLD = 20
+_LONGEST_TEXT = 500
+"""Keys and errors are a user's own, and may be of any length; they are passed on to everybody."""
 
 
 class Wish(StrEnum):
@@ -106,7 +108,7 @@ class Keeping:
 
 
 def keeping_of(values: Mapping[str, Any]) -> Keeping:
-    """Read it back from JSON's types.
+    """Read it back from JSON's types, cut to what is worth passing on.
 
     Raises:
         KeyError, TypeError, ValueError: If it is none.
@@ -117,11 +119,24 @@ def keeping_of(values: Mapping[str, Any]) -> Keeping:
         | {
             "phase": KeepPhase(values.get("phase", KeepPhase.AWAKE)),
             "wish": Wish(values.get("wish", Wish.AWAKE)),
-            "unkept": tuple(_unkept_of(each) for each in values.get("unkept", ())),
+            "unkept": tuple(map(_unkept_of, values.get("unkept", ())[:MOST_UNKEPT_TOLD])),
+            "problem": _cut(values.get("problem", "")),
         }
     )
 
 
 def _unkept_of(values: Mapping[str, Any]) -> Unkept:
     known = {key: value for key, value in values.items() if key in Unkept.__slots__}
-    return Unkept(**known | {"reason": UnkeptReason(values["reason"])})
+    return Unkept(
+        **known
+        | {
+            "key": _cut(values["key"]),
+            "reason": UnkeptReason(values["reason"]),
+            "detail": _cut(values.get("detail", "")),
+        }
+    )
+
+
+def _cut(text: str) -> str:
+    """Neither half a surrogate nor a zero in a key may keep its scheduler from being heard."""
+    return text[:_LONGEST_TEXT].replace("\0", "?").encode(errors="replace").decode()
