@@ -1,5 +1,6 @@
 """Usage: who held how much, what of it was used, and what rules on idle claims won back."""
 
+import asyncio
 from functools import partial
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -41,7 +42,8 @@ async def usage(
     )
     since_day = int(asking.since.timestamp() // DAY_S)
     used = await service.store.used(since_day, asking.now, _open_records(service))
-    return answers.one(usage_view(asking, used))
+    # A year of a large pool takes a while to add up.
+    return answers.one(await asyncio.to_thread(usage_view, asking, used))
 
 
 def _shows(caller: Caller, policy: PolicyInForce, used: UsedDay) -> bool:
