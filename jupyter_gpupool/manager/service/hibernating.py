@@ -109,7 +109,7 @@ def hibernate_too_slow(unit: UnitOfWork, claim_id: ClaimId) -> None:
     if record is None or record.claim.phase is not Phase.HIBERNATING:
         return
     within_s = unit.moment.settings.retire_within_s
-    reason = f"Its results could not be kept within {within_s:.0f} s; nothing was changed."
+    reason = f"Its results could not be kept within {within_s:.0f} s."
     not_kept(unit, claim_id, NotKept(reason=reason))
 
 

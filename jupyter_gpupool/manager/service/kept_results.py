@@ -83,7 +83,7 @@ def _while_hibernating(
         )
     elif keeping.wish is Wish.HIBERNATED and keeping.phase is KeepPhase.REFUSED:
         why = unkept_in_words(keeping.unkept, keeping.unkept_count) or keeping.problem
-        yield NotKept(reason=f"Its results cannot be kept, and nothing was changed: {why}.")
+        yield NotKept(reason=f"Its results cannot be kept: {why.removesuffix('.')}.")
     elif holder is not None and holder.phase in _GONE:
         why = holder.problem or "it ended"
         yield NotKept(reason=f"Its results cannot be kept, for nothing holds them: {why}")
