@@ -102,6 +102,9 @@ class Housekeeping:
             self._remove_old_zygote_logs()
         except OSError as error:
             logger.warning("Old folders could not be tidied: %s", error)
+        self._parts.sweeper.leftovers.forget_others(
+            keep | {key.claim_id for key in self._parts.table}
+        )
         self._parts.records.tidy()
         self._parts.groups.tidy()
 

@@ -65,6 +65,7 @@ async def fork(prepared: Prepared, parts: Parts) -> ProcessId:
     """
     key = prepared.seen.key
     lock_fds = tuple(parts.locks.acquire(device) for device in prepared.seen.devices)
+    parts.sweeper.leftovers.note_start(key.claim_id)
     log_fd = open_log(parts.folder, key)
     try:
         pid = await parts.environments.fork(

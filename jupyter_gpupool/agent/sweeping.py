@@ -9,19 +9,28 @@ import asyncio
 import functools
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from . import procfs
 from .control_groups import pids_in
 from .footprint import Footprint, Kinship, Look
+from .leftovers import Leftovers
 from .procfs import ProcessRow
 from .stopping import LOOK, ask_to_end, send
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .keys import ProcessKey
 
 _SWEEPS_EVERY_S = 0.01
 _SLOWEST_SWEEP_S = 0.5
 
 Round = list[tuple[Footprint, asyncio.Future[int]]]
+Note = Callable[[Footprint, Sequence[int]], None]
+"""Told of processes that are about to be killed."""
 
 
 class Sweeper:
@@ -29,9 +38,12 @@ class Sweeper:
 
     Attributes:
         rounds: How often the process table was read.
+        leftovers: What processes leave behind, and what becomes of it.
     """
 
     def __init__(self) -> None:
+        self.leftovers = Leftovers()
+        self._held: dict[ProcessKey, frozenset[Path]] = {}
         self._next: Round = []
         self._sweeping: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sweeper")
@@ -46,6 +58,8 @@ class Sweeper:
         again.
         """
         if footprint.leader is not None and grace_s > 0:
+            # Whoever ends by itself is asked no more afterwards.
+            await asyncio.to_thread(self._note, footprint, [footprint.leader.pid])
             await ask_to_end(footprint.leader, grace_s)
         deadline_s = time.monotonic() + give_up_after_s
         pause_s = _SWEEPS_EVERY_S
@@ -54,6 +68,8 @@ class Sweeper:
                 return False
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _SLOWEST_SWEEP_S)
+        if held := self._held.pop(footprint.key, None):
+            await asyncio.to_thread(self.leftovers.remove, held, footprint.uid)
         return True
 
     async def kill_all(self, footprint: Footprint) -> int:
@@ -70,6 +86,10 @@ class Sweeper:
             self._sweeping.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def _note(self, footprint: Footprint, pids: Sequence[int]) -> None:
+        if held := self.leftovers.held_by(footprint.key.claim_id, pids):
+            self._held[footprint.key] = self._held.get(footprint.key, frozenset()) | held
+
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         try:
@@ -77,7 +97,7 @@ class Sweeper:
                 served, self._next = self._next, []
                 wanted = [footprint for footprint, _ in served]
                 try:
-                    counts = await loop.run_in_executor(self._thread, kill_each, wanted)
+                    counts = await loop.run_in_executor(self._thread, kill_each, wanted, self._note)
                 except Exception as error:  # noqa: BLE001 - whatever it is, those that wait hear it
                     _tell_failure(served, error)
                 else:
@@ -87,10 +107,11 @@ class Sweeper:
             self._sweeping = None
 
 
-def kill_each(footprints: Sequence[Footprint]) -> list[int]:
-    """Kill all that is there of each right now; how many that were each."""
+def kill_each(footprints: Sequence[Footprint], note: Note) -> list[int]:
+    """Kill all that is there of each right now, and note it before; how many that were each."""
     counts = []
-    for rows in find_each(footprints):
+    for footprint, rows in zip(footprints, find_each(footprints), strict=True):
+        note(footprint, [row.id.pid for row in rows])
         for row in rows:
             send(row.id, signal.SIGKILL)
         counts.append(len(rows))
