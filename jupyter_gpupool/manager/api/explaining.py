@@ -109,7 +109,7 @@ def _why_it_failed(claim: Claim) -> str:
     failures = (
         after.reason
         for before, after in steps
-        if before.phase is Phase.STARTING and after.phase is Phase.PENDING
+        if before.phase is Phase.STARTING and after.phase in WAITING
     )
     return next(failures, claim.reason)
 
@@ -198,6 +198,19 @@ def _ended(seen: Situation) -> Iterator[str]:
         yield f"It had run for {format_duration(claim.phase_since - claim.started_at)}."
 
 
+def _hibernated(seen: Situation) -> Iterator[str]:
+    claim, kept = seen.claim, seen.claim.hibernation
+    yield f"It hibernates for {seen.since(claim.phase_since)} now: {claim.reason}"
+    if kept is not None and kept.again + kept.gone:
+        yield (
+            f"Of its results, {kept.again} that were lost are computed again once it is resumed,"
+            f" and {kept.gone} are gone for good."
+        )
+    if claim.expires_at is not None:
+        yield f"Its results are kept for another {seen.since(claim.expires_at)}; then it ends."
+    yield "Resume it, or submit a task if the pool's policy lets that do."
+
+
 def _elsewhere(seen: Situation) -> Iterator[str]:
     claim = seen.claim
     yield f"It is {claim.phase} for {seen.since(claim.phase_since)} now: {claim.reason}"
@@ -207,6 +220,7 @@ def _elsewhere(seen: Situation) -> Iterator[str]:
 _LINES: dict[Phase, Callable[[Situation], Iterator[str]]] = {
     Phase.PENDING: _pending,
     Phase.RESUMING: _pending,
+    Phase.HIBERNATED: _hibernated,
     Phase.STARTING: _starting,
     Phase.RUNNING: _running,
     Phase.ENDING: _ending,

@@ -27,6 +27,19 @@ async def test_claim_hibernates_and_resumes(site):
     assert resumed["phase"] == "starting"
 
 
+async def test_claim_that_hibernates_explains_itself(site):
+    """Why, until when its results are kept, and how it goes on."""
+    async with await site.client() as client:
+        agent, claim_id, path = await _running(site, client)
+        agent.results[claim_id] = 3
+        await client.post(f"{path}/hibernate", json={})
+        await site.come_up(agent)
+        first, kept, more = (await client.get(f"{path}/explanation")).json()["lines"]
+    assert "3 results (3 B) kept for 7 days at most" in first
+    assert kept.startswith("Its results are kept for another 7 d")
+    assert more.startswith("Resume it")
+
+
 async def test_what_cannot_be_kept_is_shown_by_key(site):
     """With why, and how many more there are."""
     async with await site.client() as client:
