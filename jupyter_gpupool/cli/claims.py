@@ -1,13 +1,15 @@
 """`claim`, `claims`, `scale`, `release`: what a user holds."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import OnIdle
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import parse_duration, plural
 
 from .asking import ask, the_pool
 from .output import ago, json_option, show_json, show_table, table
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_MOST_LISTED = 1000
 _ON_IDLE = [each.value for each in OnIdle]
 _TERMS = (
     click.argument("gpus", default="2"),
@@ -70,11 +73,21 @@ def claim(
 
 @click.command()
 @click.option("--owner", help="Only this user's; an admin sees everybody's.")
-@click.option("--ended", is_flag=True, help="Those that have ended, too.")
+@click.option("--ended", is_flag=True, help="Those that have ended, too, and why.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help='Of those that have ended, the ones within it: "7d". Has --ended.',
+)
 @json_option
-def claims(*, owner: str | None, ended: bool, as_json: bool) -> None:
+def claims(*, owner: str | None, ended: bool, since: str | None, as_json: bool) -> None:
     """List claims."""
-    views = ask(lambda client: client.claims(owner=owner, ended=ended))
+    span = None if since is None else parse_duration(since, field="since")
+    limit = None if span is None else _MOST_LISTED
+    has_ended = ended or span is not None
+    views = ask(lambda client: client.claims(owner=owner, ended=has_ended, limit=limit))
+    if span is not None:
+        views = ended_after(views, datetime.now(UTC) - span)
     if as_json:
         show_json(views)
     else:
@@ -162,6 +175,11 @@ def bounds(text: str) -> tuple[int, int]:
     return int(low), int(high or low)
 
 
+def ended_after(views: "Sequence[ClaimView]", moment: datetime) -> "Sequence[ClaimView]":
+    """Those that live, and those that ended after a moment."""
+    return [view for view in views if view.phase != Phase.ENDED or view.phase_since > moment]
+
+
 def claims_table(views: "Sequence[ClaimView]") -> "Table":
     """One row a claim."""
     made = table("CLAIM", "NAME", "OWNER", "PHASE", "SINCE", "WORKERS", "REASON")
@@ -170,12 +188,17 @@ def claims_table(views: "Sequence[ClaimView]") -> "Table":
             view.id,
             "" if view.name == view.id else view.name,
             view.owner,
-            view.phase,
+            phase_of(view),
             ago(view.phase_since),
             workers_of(view),
             why(view),
         )
     return made
+
+
+def phase_of(view: "ClaimView") -> str:
+    """Its phase, and how it ended."""
+    return view.phase if view.end is None else f"{view.phase}, {view.end}"
 
 
 def show_running(view: "ClaimView") -> None:

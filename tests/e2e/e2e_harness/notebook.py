@@ -54,6 +54,13 @@ class Notebook:
             raise AssertionError(str(error)) from None
         return "".join(_text(output) for output in cell.outputs)
 
+    def run_failing(self, code: str) -> str:
+        """Execute a cell that raises, or that says on stderr what is wrong, and return that."""
+        try:
+            return self.run(code)
+        except AssertionError as error:
+            return str(error)
+
     def restart(self) -> None:
         """Restart the kernel, as the button does: it is asked to end, and gets a moment."""
         self._client.kc.stop_channels()

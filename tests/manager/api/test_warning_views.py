@@ -62,7 +62,7 @@ async def test_warning_says_what_is_held_what_comes_and_what_can_be_done(idler):
         " 31 GiB held)."
     )
     assert (view.keep.longest_s, view.keep.asks_reason) == (7200, True)
-    assert not view.can_hibernate
+    assert view.can_hibernate
 
 
 async def test_keep_is_offered_as_far_as_the_day_goes(idler):
