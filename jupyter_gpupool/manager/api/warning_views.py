@@ -51,10 +51,10 @@ def warned_views(caller: Caller, books: Books, now: datetime) -> tuple[WarnedVie
 
 
 def _warned(caller: Caller, books: Books, now: datetime) -> Iterator[WarnedView]:
-    for record in books.warned():
-        warning, claim = warning_view(record, books, now), record.claim
-        if warning is not None and claim.owner == caller.user:
-            yield WarnedView(claim=claim.id, name=claim.name, warning=warning)
+    mine = (record for record in books.warned() if record.claim.owner == caller.user)
+    for record in mine:
+        if (warning := warning_view(record, books, now)) is not None:
+            yield WarnedView(claim=record.claim.id, name=record.claim.name, warning=warning)
 
 
 def _keep_view(
