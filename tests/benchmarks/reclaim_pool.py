@@ -4,34 +4,43 @@
 
 A whole embedded pool: from the wish to release a claim that holds no result, or to have it
 hibernate, until its device may be leased; from the wish to resume until a task has its result. Then
-so many claims, each with its scheduler and a worker on a simulated device, hibernate at one moment
-while somebody asks for the pool's status over and over.
+so many claims hibernate at one moment while somebody asks for the pool's status over and over;
+their agent is a stand-in, for so many schedulers, workers and holders would take a large host.
 """
 
 import argparse
 import asyncio
 import contextlib
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from harness import Figure, Target, finish, median, note, options, spread, table
 from our_pool import devices, wait_until_free, warm_pool
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "manager"))
+
+from manager_harness.agent_player import an_agent
+from websockets.asyncio.client import connect
+
+from jupyter_gpupool.agent.link import link_url
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pool_client import PoolClient
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.claim import claim
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.protocol.api import ClaimBody, Workers
+from jupyter_gpupool.protocol.api import ClaimBody, Role, TokenBody, Workers
+from jupyter_gpupool.protocol.link import Desired, ToAgent
 
 _LOOK_EVERY_S = 0.01
 _LOOK_AT_ALL_EVERY_S = 0.2
 _WITHIN_S = 240.0
 _AT_ONCE = 10
+_MODEL = "stand-in"
 
 
 @dataclass(slots=True)
@@ -99,11 +108,12 @@ async def _stall(count: int) -> float:
     """The longest that anybody waited for an answer while so many claims hibernated."""
     with (
         tempfile.TemporaryDirectory(prefix="gpupool-bench-") as folder,
-        EmbeddedPool(Path(folder), options=(f"--simulated={count}",)) as embedded,
+        EmbeddedPool(Path(folder), options=("--simulated=1",)) as embedded,
     ):
         assert embedded.address is not None, "a started pool has an address"
         # Whoever asks has a connection of their own: it is the manager that is measured.
         client, other = PoolClient(embedded.address), PoolClient(embedded.address)
+        agent = asyncio.create_task(_stand_in(embedded.address.url, client, count))
         try:
             ids = await _claims(client, count)
             note(f"{count} claims run; all hibernate now…")
@@ -112,16 +122,34 @@ async def _stall(count: int) -> float:
                 await _until_all(client, count, Phase.HIBERNATED)
             return max(slowest)
         finally:
+            agent.cancel()
             await client.close()
             await other.close()
 
 
+async def _stand_in(url: str, client: PoolClient, devices: int) -> None:
+    """An agent that says of everything it is told to do, at once, that it is done."""
+    player = an_agent(_MODEL, devices)
+    player.devices = tuple(replace(device, model=_MODEL) for device in player.devices)
+    token = await client.make_token(TokenBody(role=Role.AGENT))
+    headers = {"Authorization": f"Bearer {token.secret}"}
+    async with connect(link_url(url), additional_headers=headers, max_size=None) as link:
+        await link.send(player.report().model_dump_json())
+        async for text in link:
+            message = ToAgent.validate_json(text)
+            if isinstance(message, Desired):
+                player.make_so(message)
+                player.all_stopped()
+                player.all_run()
+                await link.send(player.report().model_dump_json())
+
+
 async def _claims(client: PoolClient, count: int) -> list[str]:
     ids: list[str] = []
-    await _until(partial(_has_devices, client), _LOOK_EVERY_S)
+    await _until(partial(_has_devices, client, count), _LOOK_EVERY_S)
     for begin in range(0, count, _AT_ONCE):
         some = min(_AT_ONCE, count - begin)
-        body = ClaimBody(workers=Workers(min=1, max=1))
+        body = ClaimBody(workers=Workers(min=1, max=1), model=_MODEL)
         made = await asyncio.gather(*(client.request_claim(body) for _ in range(some)))
         ids += [view.id for view in made]
         await _until_all(client, len(ids), Phase.RUNNING)
@@ -146,8 +174,8 @@ async def _has_free(client: PoolClient) -> bool:
     return (await client.status()).free > 0
 
 
-async def _has_devices(client: PoolClient) -> bool:
-    return (await client.status()).devices > 0
+async def _has_devices(client: PoolClient, count: int) -> bool:
+    return (await client.status()).devices > count
 
 
 @contextlib.asynccontextmanager
