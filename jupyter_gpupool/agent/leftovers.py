@@ -2,7 +2,8 @@
 
 Called by `sweeping` around the end of each scheduler and worker. What a process maps or has open in
 the folder of shared memory right before it ends is removed after it, if it came there after the
-claim's first start here, is its user's, and no process holds it any more. Another claim of the same
+claim's first start here, is its user's, bears a name that libraries give, and no process holds it
+any more. A data set that somebody put there for later stays. Another claim of the same
 user, or the user's own program, keeps what it holds. What a process had let go of before, or had
 when it was killed by somebody else, is not known to be the claim's and stays.
 """
@@ -22,6 +23,18 @@ logger = logging.getLogger(__name__)
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the system's own place, and nothing is made there
 _FOR_OTHERS = 0o077
+_OF_LIBRARIES = (
+    "psm_",
+    "torch_",
+    "nccl-",
+    "cuda.shm.",
+    "ucx_",
+    "sem.",
+    "vader_segment.",
+    "__KMP_REGISTERED_LIB_",
+)
+"""How names begin that nobody chose: of multiprocessing, PyTorch, NCCL, CUDA, UCX, semaphores, Open
+MPI and OpenMP."""
 
 
 class Leftovers:
@@ -53,7 +66,8 @@ class Leftovers:
         if before is None:
             return frozenset()
         held = {path for pid in pids for path in held_in(self._folder, pid)}
-        return frozenset(path for path in held if _inode(path) not in before)
+        named = (path for path in held if path.name.startswith(_OF_LIBRARIES))
+        return frozenset(path for path in named if _inode(path) not in before)
 
     def remove(self, paths: Iterable[Path], uid: int | None) -> None:
         """Remove those that are the user's and that nobody holds any more."""

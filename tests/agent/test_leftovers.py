@@ -54,7 +54,7 @@ async def sweeper():
 @pytest.fixture
 def name():
     """A name in shared memory that nobody else has; gone after the test."""
-    chosen = f"gpupool-test-{uuid.uuid4().hex}"
+    chosen = f"psm_gpupool-test-{uuid.uuid4().hex}"
     yield chosen
     (SHARED_MEMORY / chosen).unlink(missing_ok=True)
 
@@ -124,6 +124,17 @@ async def test_what_was_there_before_the_claim_stays(sweeper, start, name):
     sweeper.leftovers.note_start("c-1")
     assert await sweeper.end(start(MAKE, name), grace_s=0)
     assert (SHARED_MEMORY / name).exists()
+
+
+async def test_what_somebody_named_stays(sweeper, start):
+    """A data set that a notebook put there after it claimed, and that a worker has mapped."""
+    data = SHARED_MEMORY / f"gpupool-test-{uuid.uuid4().hex}.npy"
+    sweeper.leftovers.note_start("c-1")
+    try:
+        assert await sweeper.end(start(MAKE, data.name), grace_s=0)
+        assert data.exists()
+    finally:
+        data.unlink(missing_ok=True)
 
 
 async def test_what_nobody_of_the_claim_held_stays(sweeper, start, name):
