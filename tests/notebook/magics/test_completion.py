@@ -33,7 +33,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     ("line", "offered"),
     [
         ("%gpupool cl", ["claim"]),
-        ("%gpupool re", ["release"]),
+        ("%gpupool re", ["release", "resume"]),
         ("seen = %gpupool sta", ["status"]),
         ("    %gpupool sc", ["scale"]),
         ("%gpupool claim 2 --mod", ["--model"]),

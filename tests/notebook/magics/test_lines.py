@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from .conftest import Notebook
 
 pytestmark = pytest.mark.e2e
-VERBS = ("claim", "status", "ls", "scale", "release", "attach", "log", "explain", "keep")
+VERBS = (
+    *("claim", "status", "ls", "scale", "release", "attach", "log", "explain", "keep"),
+    *("hibernate", "resume"),
+)
 
 
 def test_every_verb_is_there() -> None:
