@@ -7,10 +7,10 @@ that keeps no device hibernates; only if its results cannot be kept does it end.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.claim_events import (
     EndAsked,
     EndKind,
@@ -96,6 +96,8 @@ def take_now(
     # Whoever calls knows by a clock that nobody sets that the soonest of them is over.
     until = max(unit.now, min(deadline for deadline, _ in noticed))
     due = [lease for deadline, lease in noticed if deadline <= until]
+    if len(due) == len(leases) and _is_coming_back(unit, record.claim, noticed[0][0]):
+        return  # its results would be lost; the timer asks again in some seconds
     warning = record.claim.warning
     why = reason or ("It was needed elsewhere." if warning is None else warning.reason)
     if len(due) == len(leases) and can_hibernate(record.claim):
@@ -107,6 +109,13 @@ def take_now(
     else:
         _shrink(unit, claim_id, due, why)
     unit.replan = True
+
+
+def _is_coming_back(unit: UnitOfWork, claim: Claim, due: datetime) -> bool:
+    """Whether its results are on their way to its workers; what never arrives is not waited for."""
+    within = timedelta(seconds=unit.moment.settings.retire_within_s)
+    is_resumed = claim.phase is Phase.RUNNING and claim.hibernation is not None
+    return is_resumed and unit.now < due + within
 
 
 def clear_void(unit: UnitOfWork, promised: frozenset[ClaimId]) -> None:

@@ -13,10 +13,12 @@ from jupyter_gpupool.manager.service.hibernating import (
     resume_claim,
 )
 from jupyter_gpupool.manager.service.once import OnceKey
+from jupyter_gpupool.manager.service.taking_back import take_now
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.errors import Conflict, NotFound
-from jupyter_gpupool.pool.lease import LeasePhase
+from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.lease import LeasePhase, Notice
 from jupyter_gpupool.protocol.api import Role
 from jupyter_gpupool.protocol.keeping import KeepPhase, Unkept, UnkeptReason, Wish
 from jupyter_gpupool.protocol.link import ProcessPhase
@@ -198,6 +200,29 @@ async def test_each_try_to_resume_has_all_its_time(hibernated):
     await pool.pass_s(within_s / 2)
     tries.append(pool.now(claim))
     assert [(each.phase, each.failed_starts) for each in tries] == [(Phase.STARTING, 1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("late_s", "phase"), [(0, Phase.RUNNING), (599, Phase.RUNNING), (601, Phase.ENDING)]
+)
+async def test_nobody_takes_it_while_its_results_come_back(hibernated, late_s, phase):
+    """They would be lost; one that never gets them back is taken in the end."""
+    pool, agent, claim = hibernated
+    await resume(pool, claim)
+    await pool.come_up(agent)
+    before = pool.now(claim)
+    assert (before.phase, before.hibernation is None) == (Phase.RUNNING, False)
+
+    def take(unit):
+        notice = Notice(
+            deadline=unit.now - timedelta(seconds=late_s), claimants=(ClaimId("c-waits"),)
+        )
+        for lease in list(unit.leases_of(claim.id)):
+            unit.put_lease(replace(lease, notice=notice))
+        take_now(unit, claim.id)
+
+    await pool.service.execute(take)
+    assert pool.now(claim).phase is phase
 
 
 async def test_claim_that_could_not_be_started_waits_for_its_user(hibernated):
