@@ -4,6 +4,7 @@ Called by `digest.py` for each report of the host where scheduler and holder are
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from jupyter_gpupool.pool.claim import Claim, Phase
@@ -16,7 +17,7 @@ from jupyter_gpupool.pool.claim_events import (
     ResumeAsked,
 )
 from jupyter_gpupool.pool.hibernation import Hibernation, HibernationTerms
-from jupyter_gpupool.pool.units import format_bytes, plural
+from jupyter_gpupool.pool.units import format_bytes, format_duration, plural
 from jupyter_gpupool.protocol.keeping import Keeping, KeepPhase, Unkept, UnkeptReason, Wish
 from jupyter_gpupool.protocol.link import HolderReport, ProcessPhase
 
@@ -24,6 +25,7 @@ from .records import ClaimRecord
 from .standing import View
 
 _MOST_NAMED = 3
+_DAY_S = 86_400
 _LONGEST_KEY = 60
 _WHY = {
     UnkeptReason.ACTOR: "is an actor, which cannot move",
@@ -41,13 +43,13 @@ def keeping_events(
     """What happened to a claim that hibernates, or has not all its results back yet."""
     if claim.hibernation is None or keeping is None:
         return
+    itself = terms.resumes_itself and not claim.hibernation.only_asked
     if claim.phase is Phase.HIBERNATING:
-        yield from _while_hibernating(keeping, holder, terms)
+        yield from _while_hibernating(keeping, holder, replace(terms, resumes_itself=itself))
         return
     known = (claim.hibernation.again, claim.hibernation.gone)
     if keeping.wish is Wish.HIBERNATED and (keeping.again, keeping.gone) != known:
         yield ResultsLost(reason=keeping.problem, again=keeping.again, gone=keeping.gone)
-    itself = terms.resumes_itself and not claim.hibernation.only_asked
     if claim.phase is Phase.HIBERNATED and itself:
         yield from _resumes(claim.hibernation, keeping)
     if claim.phase is Phase.RUNNING and _are_back(keeping):
@@ -100,10 +102,20 @@ def _kept(keeping: Keeping, terms: HibernationTerms) -> str:
     if keeping.problem:
         return keeping.problem
     if not keeping.held:
-        return "It had no finished results; what is submitted waits until it is resumed."
-    days = f"{terms.keep_s / 86_400:.3g}"
+        return f"It had no finished results; {_wakes(terms)}."
     what = f"{plural(keeping.held, 'result')} ({format_bytes(keeping.held_bytes)})"
-    return f"{what} kept for {days} days at most; its devices are given back."
+    return f"{what} kept for {_so_long(terms)} at most; its devices are given back."
+
+
+def _wakes(terms: HibernationTerms) -> str:
+    if terms.resumes_itself:
+        return "a task that is submitted has it wait for devices again"
+    return "what is submitted waits until it is resumed"
+
+
+def _so_long(terms: HibernationTerms) -> str:
+    days, rest_s = divmod(terms.keep_s, _DAY_S)
+    return format_duration(timedelta(seconds=terms.keep_s)) if rest_s else plural(int(days), "day")
 
 
 def _are_back(keeping: Keeping) -> bool:

@@ -12,15 +12,17 @@ from jupyter_gpupool.manager.service.hibernating import (
     hibernate_claim,
     resume_claim,
 )
+from jupyter_gpupool.manager.service.kept_results import keeping_events
 from jupyter_gpupool.manager.service.once import OnceKey
 from jupyter_gpupool.manager.service.taking_back import take_now
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.errors import Conflict, NotFound
+from jupyter_gpupool.pool.hibernation import HibernationTerms
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import LeasePhase, Notice
 from jupyter_gpupool.protocol.api import Role
-from jupyter_gpupool.protocol.keeping import KeepPhase, Unkept, UnkeptReason, Wish
+from jupyter_gpupool.protocol.keeping import Keeping, KeepPhase, Unkept, UnkeptReason, Wish
 from jupyter_gpupool.protocol.link import ProcessPhase
 
 DAY = timedelta(days=1)
@@ -347,3 +349,27 @@ async def test_late_word_of_an_earlier_time_is_not_taken_for_this_one(hibernated
     assert (pool.now(claim).phase, pool.now(claim).hibernation.results) == (Phase.RUNNING, 3)
     with pytest.raises(Conflict, match="still on their way back"):
         await hibernate(pool, claim)
+
+
+@pytest.mark.parametrize(
+    ("keep_s", "said"), [(600.0, "10 min"), (90_000.0, "1 d 1 h"), (86_400.0, "1 day")]
+)
+async def test_how_long_results_are_kept_is_said_in_peoples_units(running, keep_s, said):
+    """Ten minutes are no part of a day."""
+    pool, _, claim = running
+    asked = await hibernate(pool, claim)
+    kept = Keeping(phase=KeepPhase.HIBERNATED, wish=Wish.HIBERNATED, held=1)
+    (told,) = keeping_events(asked, kept, None, HibernationTerms(keep_s=keep_s))
+    assert f"kept for {said} at most" in told.reason
+
+
+@pytest.mark.parametrize(
+    ("itself", "said"), [(True, "a task that is"), (False, "what is submitted waits")]
+)
+async def test_how_a_claim_without_results_goes_on_is_said(running, itself, said):
+    """Nobody is told to wait for what a task would bring about."""
+    pool, _, claim = running
+    asked = await hibernate(pool, claim)
+    kept = Keeping(phase=KeepPhase.HIBERNATED, wish=Wish.HIBERNATED)
+    (told,) = keeping_events(asked, kept, None, HibernationTerms(resumes_itself=itself))
+    assert said in told.reason
