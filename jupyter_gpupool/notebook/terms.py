@@ -5,6 +5,7 @@ What only the manager can judge is left to it; refused here is what could not ev
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import Any, TypedDict, cast
 
 from jupyter_gpupool.client.bodies import make
@@ -153,9 +154,11 @@ def _written(name: str, value: object) -> object:
 def _check_names(names: Collection[str]) -> None:
     unknown = sorted(set(names) - ClaimTerms.__annotations__.keys())
     if unknown:
-        known = ", ".join(sorted(ClaimTerms.__annotations__))
+        known = sorted(ClaimTerms.__annotations__)
+        near = get_close_matches(unknown[0], ["gpus", *known], 1)
+        meant = f"Did you mean {near[0]}? " if near else ""
         raise BadRequest(
             f"A claim has no term {unknown[0]!r}.",
             field=unknown[0],
-            hint=f"Its terms are: {known}.",
+            hint=f"{meant}Its terms are: {', '.join(known)}.",
         )

@@ -81,8 +81,10 @@ class WorkerBounds:
 
     def __post_init__(self) -> None:
         if not 0 <= self.minimum <= self.maximum <= MAX_WORKERS:
+            is_one = self.minimum == self.maximum
+            asked = f"{self.minimum}" if is_one else f"{self.minimum} to {self.maximum}"
             raise BadRequest(
-                f"{self.minimum} to {self.maximum} workers make no sense.",
+                f"{asked} workers make no sense.",
                 field="workers",
                 hint=f"Ask for a number from 0 to {MAX_WORKERS}, the smaller bound first.",
             )

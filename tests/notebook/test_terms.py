@@ -128,3 +128,10 @@ def test_every_term_of_a_claim_can_be_written() -> None:
     """The manager says which of them this pool cannot keep."""
     body = body_of(1, {"cpus": 4, "on_idle": "release"})
     assert (body.cpus, body.on_idle) == (4, "release")
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("gpu", "gpus"), ("time_limt", "time_limit")])
+def test_misspelt_terms_are_guessed(typo: str, meant: str) -> None:
+    """Also the one that `claim` takes by itself."""
+    with pytest.raises(BadRequest, match=rf"Did you mean {meant}\? Its terms are: "):
+        body_of(1, {typo: 2})

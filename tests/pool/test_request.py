@@ -18,6 +18,12 @@ def test_bounds_that_make_no_sense_are_refused(bounds):
     assert refused.value.field == "workers"
 
 
+def test_one_number_that_makes_no_sense_is_said_once():
+    """Whoever asked for -1 workers asked for no range."""
+    with pytest.raises(BadRequest, match=r"^-1 workers make no sense"):
+        WorkerBounds(-1, -1)
+
+
 @pytest.mark.parametrize("bounds", [(0, 0), (0, MAX_WORKERS), (3, 3)], ids=str)
 def test_bounds_at_their_limits_are_taken(bounds):
     """The limits themselves are allowed."""
