@@ -24,6 +24,8 @@ NO_QUEUE = "There is no queue that you may claim in."
 def queues(*, as_json: bool) -> None:
     """List the queues you may claim in, and how each stands; for admins all of them.
 
+    IN is the queue that it is part of.
+
     SHARE is what a queue may hold now before others may take it back: its part of the pool by what
     everybody holds and wants, and never less than its guarantee. USED still counts against it when
     devices are divided, and fades with time. YOURS is what you hold of it, and what of your own

@@ -30,6 +30,7 @@ from .policy_values import Amount, above_zero, bytes_of, seconds, seconds_or_non
 _Names = tuple[Words, ...]
 _HOUR_S = 3600
 _LONGEST_SHOWN = 60
+_FIRST_QUEUE = 'Write at least one, such as [queues.default] with users = ["*"].'
 _LONGEST_GRACE_S = 3600.0
 
 
@@ -234,6 +235,8 @@ def _refusal(of: Mapping[str, Any]) -> BadRequest:
     key = ".".join(_shown(str(part)) for part in of["loc"] if part != "[key]")
     if of["type"] == "extra_forbidden":
         return BadRequest(f'The policy knows no key "{key}".', field=key)
+    if key == "queues" and of["type"] == "missing":
+        return BadRequest("queues: the policy has no queue.", field=key, hint=_FIRST_QUEUE)
     said = str(of["msg"]).removeprefix("Value error, ")
     if of["type"] == "string_pattern_mismatch":
         said = "it holds what cannot be printed"

@@ -84,3 +84,9 @@ def test_wrong_document_is_refused_by_its_key(text, said):
         parse_policy(text)
     assert refused.value.message.startswith(said)
     assert "\n" not in refused.value.message
+
+
+def test_empty_document_is_told_how_to_begin():
+    """A queue for everybody is the least that can stand there."""
+    with pytest.raises(BadRequest, match=r"has no queue\. Write at least one.*\[queues\.default\]"):
+        parse_policy("")
