@@ -13,6 +13,7 @@ from .sight import Sight
 
 _LOCKS = Path("/proc/locks")
 _SHARED_BY_ALL = 0o1777
+_MOST_LISTED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +70,23 @@ def judge_locks(held: Sequence[HeldLock], pool: PoolView, own_uid: int) -> Itera
     if others:
         yield warning(
             "second-pool",
-            f"A second pool on this machine holds {', '.join(map(_told, others))}.",
+            f"A second pool on this machine holds {_listed(others)}.",
             "Wait for it to end its claims, or use that pool: GPUPOOL_URL names it.",
         )
     if own:
         yield note(
             "own-second-pool",
-            f"Another pool of your own holds {', '.join(map(_told, own))}.",
+            f"Another pool of your own holds {_listed(own)}.",
             "Release its claims to have the devices here.",
         )
     if not others and not own:
         yield well("no-second-pool", "No other pool on this machine holds a device.")
+
+
+def _listed(locks: Sequence[HeldLock]) -> str:
+    further = len(locks) - _MOST_LISTED
+    named = ", ".join(map(_told, locks[:_MOST_LISTED]))
+    return f"{named} and {further} more" if further > 0 else named
 
 
 def held_locks(folder: Path) -> tuple[HeldLock, ...]:

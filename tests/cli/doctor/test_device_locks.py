@@ -106,3 +106,11 @@ def test_asking_takes_no_lock(folder: Path):
     with (folder / GPU).open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert held_locks(folder)[0].device == GPU
+
+
+def test_many_devices_of_a_second_pool_stay_one_line():
+    """Some by name, of the others how many."""
+    locks = [HeldLock(device=DeviceUuid(f"GPU-{n}")) for n in range(9)]
+    (found,) = judge_locks(locks, PoolView(), 7)
+    assert "GPU-3" in found.what
+    assert found.what.endswith(" and 5 more.")
