@@ -195,13 +195,15 @@ class KeptBooks:
             self._shares, self._holders = None, Holders(ledger)
             self._known = Known(standings=self._waiters.standings)
             self._loosen_all()
-        elif any(free & ~old for old, free in zip(free_before, self._free_on(number), strict=True)):
+        elif any(map(_is_more, free_before, self._free_on(number))):
             self._loosen(inventory.layout.bays_on(host.id))
         return True
 
-    def _free_on(self, host: int) -> list[int]:
+    def _free_on(self, host: int) -> list[tuple[int, dict[int, int]]]:
+        """In each bay of a host the whole devices, and what is left of others, by number."""
         inventory = self.ledger.inventory
-        return [inventory.bays[bay].whole for bay in inventory.bays_of(host)]
+        bays = map(inventory.bays.__getitem__, inventory.bays_of(host))
+        return [(bay.whole, dict(bay.open_parts())) for bay in bays]
 
     def advance(self, now_s: float) -> None:
         """Let time pass: young claims may be asked once they are no longer protected."""
@@ -412,6 +414,13 @@ def _bays(spots: Iterable[Spot]) -> int:
     for spot in spots:
         bays |= 1 << spot.bay
     return bays
+
+
+def _is_more(before: tuple[int, dict[int, int]], now: tuple[int, dict[int, int]]) -> bool:
+    """Whether anything is free in a bay that was not before."""
+    (whole, parts), (whole_now, parts_now) = before, now
+    gained = any(left > parts.get(number, 0) for number, left in parts_now.items())
+    return gained or bool(whole_now & ~whole)
 
 
 def _lasting(claim: ClaimView) -> tuple[object, ...]:

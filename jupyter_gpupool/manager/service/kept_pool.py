@@ -7,7 +7,7 @@ calls `drop`, not knowing any more what has become of a pass.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_gpupool.pool.rules import SurplusOrder
@@ -91,10 +91,11 @@ class KeptPool:
         Args:
             view: The pool as it is now.
             steps: Which steps to take.
-            explain: Look at everybody, and say why they wait.
+            explain: Look at everybody, in books made anew, and say why they wait.
         """
-        if view.rules.surplus_order is not SurplusOrder.FAIR_SHARE:
-            # Attained service grows while nothing happens: a pass has to look at all who hold.
+        if explain or view.rules.surplus_order is not SurplusOrder.FAIR_SHARE:
+            # Few claims: their books are made as quickly as they are amended. And attained service
+            # grows while nothing happens: a pass has to look at all who hold.
             self.drop()
             decided = plan(view, steps)
             waits = bool(decided.waits)
@@ -103,10 +104,10 @@ class KeptPool:
         if books is None or not self._follows(books, view, steps):
             books = self._anew(view, steps)
         self._seen, self._claims = view, {claim.id: claim for claim in view.claims}
-        if explain or _is_booked(view):
-            passed = self._passed(books, books.decide_all(explain=explain))
+        if _is_booked(view):
+            passed = self._passed(books, books.decide_all(explain=False))
             self._may_go_on = False
-            return replace(passed, is_explained=explain)
+            return passed
         return self._passed(books, books.decide())
 
     def _passed(self, books: KeptBooks, decided: Decisions) -> Passed:

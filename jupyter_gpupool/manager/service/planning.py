@@ -33,15 +33,28 @@ _FEW_CLAIMS = 64
 """So few claims are explained anew with every batch; more are explained when somebody asks."""
 
 
+_MOST_LOOKS = 3
+"""What one look grants of what is free, the next may find that others have a better right to."""
+
+
 def run_pass(unit: UnitOfWork, live_claims: int) -> Passed:
-    """Decide and carry out.
+    """Decide and carry out, until nothing new would be decided where leases may be taken back.
 
     Args:
         unit: What the pass sees and changes.
         live_claims: How many claims have not ended; few are explained, each of them.
     """
     clear_void(unit, promises.drop_broken(unit))
-    passed = _decide(unit, explain=live_claims <= _FEW_CLAIMS)
+    passed = _look(unit, explain=live_claims <= _FEW_CLAIMS)
+    for _ in range(_MOST_LOOKS - 1):
+        if passed.decided.changes_nothing or Steps.RECLAIM not in steps_of(unit):
+            break
+        passed = _look(unit, explain=live_claims <= _FEW_CLAIMS)
+    return passed
+
+
+def _look(unit: UnitOfWork, *, explain: bool) -> Passed:
+    passed = _decide(unit, explain=explain)
     decided = passed.decided
     for taken in decided.takes:
         take_back(unit, taken, decided.promises)

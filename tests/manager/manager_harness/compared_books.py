@@ -38,4 +38,6 @@ def _told(decided: Decisions) -> dict[ClaimId, Waiting]:
 
 
 def _acts(decided: Decisions) -> Decisions:
-    return replace(decided, waits=(), unfinished=False)
+    """What is done; who of two is granted something first, in one pass, makes no difference."""
+    grants = tuple(sorted(decided.grants, key=lambda grant: grant.claim_id))
+    return replace(decided, grants=grants, waits=(), unfinished=False)

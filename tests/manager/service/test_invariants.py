@@ -44,6 +44,10 @@ _SHAPES = (ONE_DEVICE, worker_devices(0.5), worker_devices(0.3), worker_devices(
 _ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
 
 
+def _look_again(unit):
+    unit.replan = True
+
+
 class Life(RuleBasedStateMachine):
     start_pool = None
     policy = ""
@@ -104,7 +108,7 @@ class Life(RuleBasedStateMachine):
         try:
             self.run(self.pool.scale(claim, least, least + more))
         except Conflict:
-            assert claim.is_over
+            assert claim.is_over or claim.phase in (Phase.HIBERNATING, Phase.HIBERNATED)
 
     @rule(which=_which)
     def connect(self, which):
@@ -117,6 +121,8 @@ class Life(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 11, 31, 301]))
     def wait(self, seconds):
         self.run(self.pool.pass_s(seconds))
+        # What follows from time alone (usage decays) is decided by the next pass, and no later.
+        self.run(self.pool.service.execute(_look_again))
 
     @rule(which=_which)
     def make_so(self, which):
