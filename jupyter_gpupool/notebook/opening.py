@@ -205,7 +205,7 @@ class Opening:
         with contextlib.suppress(PoolError, TimeoutError):
             async with asyncio.timeout(_LAST_LOOK_WITHIN_S):
                 view = await self.pool.client.claim(self.view_now.id, patience_s=0)
-            if view.phase is Phase.RUNNING:
+            if view.phase in _REACHABLE:
                 self.view = view
         return self.view_now
 
@@ -247,7 +247,7 @@ class Opening:
         if self.view_now.phase in OVER:
             ended = _never_ran if self.view_now.started_at is None else lost
             raise ended(self.view_now.name, self.view_now.reason)
-        if self.view_now.phase is not Phase.RUNNING:
+        if self.view_now.phase not in _REACHABLE:
             return None
         if self._connection is None or self._connection.scheduler_address is None:
             self._connection = await self.pool.client.connection(self.view_now.id)
@@ -289,6 +289,8 @@ class Opening:
                 self.reachable(self._connection)
 
 
+_REACHABLE = (Phase.RUNNING, Phase.HIBERNATED)
+"""Its scheduler is there, and tasks may be submitted: those of a claim that hibernates wake it."""
 _PHASES = {EventKind(f"claim.{phase}"): phase for phase in Phase}
 
 

@@ -15,6 +15,7 @@ from distributed.deploy.cluster import Cluster
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.request import WorkerBounds
 from jupyter_gpupool.protocol.api import ClaimView
+from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
 from .arrivals import Arrivals
 from .workers import adapted, granted, planned, scaled
@@ -104,5 +105,11 @@ class SizedCluster(Cluster):
         return len(self.observed) >= count or self.status != Status.running
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
-        super()._update_worker_status(op, msg)
+        # A holder comes and goes as workers do, and its coming may not have been heard.
+        if op == "add":
+            seen = msg["workers"].items()
+            told = {a: worker for a, worker in seen if worker.get("name") != HOLDER_NAME}
+            super()._update_worker_status(op, {**msg, "workers": told})
+        elif msg in self.scheduler_info["workers"]:
+            super()._update_worker_status(op, msg)
         self._arrivals.tell()

@@ -5,12 +5,15 @@ Made by `scheduler`. Clients count and run things on workers; the holder is none
 
 import functools
 import inspect
+import itertools
 import time
 from collections.abc import Callable, Collection
 from typing import Any
 
 import distributed
 from distributed.core import Status
+from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.scheduler import WorkerStatusPlugin
 
 from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
@@ -46,6 +49,7 @@ class ClaimScheduler(distributed.Scheduler):
         self.runs = 0
         self.runs_begun = 0
         self.asked_s: float | None = None
+        self._observers = itertools.count()
         super().__init__(**options)
         for name in _ASKED_OF_STREAM:
             self.stream_handlers[name] = self._noting(self.stream_handlers[name])
@@ -54,6 +58,16 @@ class ClaimScheduler(distributed.Scheduler):
 
     def start_http_server(self, *_: Any, **__: Any) -> None:
         """Open nothing: it would listen to everybody. `dashboard` does, behind TLS and a prefix."""
+
+    def add_plugin(self, plugin: SchedulerPlugin, **options: Any) -> None:
+        """Add a plugin; one that tells a client's cluster of workers gets a name of its own.
+
+        distributed gives all of these the same: of two notebooks at one claim the first would hear
+        of no worker any more.
+        """
+        if isinstance(plugin, WorkerStatusPlugin):
+            plugin.name = f"{plugin.name}-{next(self._observers)}"  # type: ignore[misc]
+        super().add_plugin(plugin, **options)
 
     @property
     def holder(self) -> Any:
