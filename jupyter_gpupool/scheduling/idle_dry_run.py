@@ -7,7 +7,7 @@ would have been; and what went on while nothing was seen, which is won by nobody
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from jupyter_gpupool.pool.errors import BadRequest
@@ -19,6 +19,7 @@ from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.signals import Sample
 
 from .idle import Situation, advance, deciding
+from .idle_next import next_in_ms
 from .idle_runs import Gauge, Reading, read
 from .idle_verdicts import Call
 from .idle_watch import Watch
@@ -28,7 +29,10 @@ PIECE_MS: Final = 60_000
 """Recorded windows may be long; whoever was judged live was judged by shorter ones."""
 SOON_MS: Final = 15 * 60_000
 """Who wants to work again within this time is missed what was taken from them."""
-_USED: Final = Gauge(signals=DEFAULT_SIGNALS, gpu_below=50)
+FIRST_MS: Final = 5000
+"""After so much of a record it is known what may be due in it."""
+USED: Final = Gauge(signals=DEFAULT_SIGNALS, gpu_below=50)
+"""What is taken for work, whatever rules ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,7 @@ def dry_run(
     for claim_id, records in histories:
         play = _Play(claim_id, rules)
         for record in records:
-            for piece in (record,) if play.is_away_in(record) else _pieces(record):
+            for piece in (record,) if play.is_away_in(record) else play.pieces(record):
                 play.see(piece)
         plays.append(play)
     return DryRun(
@@ -135,7 +139,24 @@ class _Play:
 
     def is_away_in(self, record: Recorded) -> bool:
         """Whether others have its devices in all of a record."""
-        return self._away_ms is not None and read(_USED, record.sample) is not Reading.ACTIVE
+        return self._away_ms is not None and read(USED, record.sample) is not Reading.ACTIVE
+
+    def pieces(self, record: Recorded) -> Iterator[Recorded]:
+        """A record, cut where something is due: hosts are asked in these moments.
+
+        Each piece is to be taken in before the next one is asked for, and lasts a minute at most.
+        A signal that was active in the record is so in each.
+        """
+        sample, length_ms = record.sample, FIRST_MS
+        begin_ms = sample.begin_ms
+        while sample.end_ms - begin_ms > length_ms:
+            end_ms = begin_ms + length_ms
+            at = sample.at - timedelta(milliseconds=sample.end_ms - end_ms)
+            piece = replace(sample, begin_ms=begin_ms, end_ms=end_ms, at=at)
+            yield replace(record, sample=piece)
+            record, begin_ms = replace(record, keep_ms=None), end_ms
+            length_ms = self._until_due_ms(record.subject, at)
+        yield replace(record, sample=replace(sample, begin_ms=begin_ms))
 
     def see(self, record: Recorded) -> None:
         """Take in one piece of it."""
@@ -158,7 +179,7 @@ class _Play:
     def _returns(self, record: Recorded, away_ms: int) -> bool:
         """Whether its user is back, and resumes it; else somebody else has its devices."""
         length_ms = record.sample.end_ms - record.sample.begin_ms
-        reading, last = read(_USED, record.sample), self.takings[-1]
+        reading, last = read(USED, record.sample), self.takings[-1]
         if reading is Reading.ACTIVE:
             self.takings[-1] = replace(last, missed_ms=away_ms)
             self.watch, self._away_ms = Watch(), None
@@ -167,6 +188,10 @@ class _Play:
             self.takings[-1] = replace(last, won_ms=last.won_ms + length_ms)
         self._away_ms = away_ms + length_ms
         return False
+
+    def _until_due_ms(self, subject: Subject, at: datetime) -> int:
+        ahead_ms = next_in_ms(self.watch, deciding(self.rules, subject, at), subject)
+        return PIECE_MS if ahead_ms is None else min(PIECE_MS, ahead_ms)
 
     def _keep(self, record: Recorded, for_ms: int) -> None:
         rule = deciding(self.rules, record.subject, record.sample.at)
@@ -183,20 +208,7 @@ class _Play:
             subject=record.subject,
             evidence=evidence,
             devices=record.spare if shrinks else record.subject.devices,
-            was_busy=read(_USED, record.sample) is Reading.ACTIVE,
+            was_busy=read(USED, record.sample) is Reading.ACTIVE,
         )
         self.takings.append(taking)
         self._away_ms = 0
-
-
-def _pieces(record: Recorded) -> Iterator[Recorded]:
-    """A record in pieces of a minute at most. A signal that was active in it is so in each."""
-    sample = record.sample
-    begin_ms = sample.begin_ms
-    while sample.end_ms - begin_ms > PIECE_MS:
-        end_ms = begin_ms + PIECE_MS
-        at = sample.at - timedelta(milliseconds=sample.end_ms - end_ms)
-        piece = replace(sample, begin_ms=begin_ms, end_ms=end_ms, at=at)
-        yield replace(record, sample=piece)
-        record, begin_ms = replace(record, keep_ms=None), end_ms
-    yield replace(record, sample=replace(sample, begin_ms=begin_ms))

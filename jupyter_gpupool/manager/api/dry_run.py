@@ -34,7 +34,7 @@ async def try_rules(
     """What a document's rules on idle claims would have done lately; nothing is changed."""
     rules = parse_policy(body.source).idle
     # What is still being recorded comes after all that is written down of the same claim.
-    still = [RecordedUse(claim_id=i, recorded=each) for i, each in service.books.recording.items()]
+    still = list(service.books.open_records())
     seen = await service.store.recorded(service.clock.now() - timedelta(days=body.days))
     histories = _by_claim([*seen, *still])
     async with service.trying:

@@ -9,8 +9,6 @@ from fastapi import APIRouter, Query, Response
 
 from jupyter_gpupool.manager.auth.caller import Caller, may_see_usage
 from jupyter_gpupool.manager.service.in_force import PolicyInForce
-from jupyter_gpupool.manager.service.records import RecordedUse
-from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.manager.service.used_days import DAY_S, UsedDay
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.protocol.usage import MOST_DAYS, UsageBy, UsageView
@@ -41,7 +39,8 @@ async def usage(
         whole_pool=caller.is_admin,
     )
     since_day = int(asking.since.timestamp() // DAY_S)
-    used = await service.store.used(since_day, asking.now, _open_records(service))
+    still = list(service.books.open_records())
+    used = await service.store.used(since_day, asking.now, still)
     # A year of a large pool takes a while to add up.
     return answers.one(await asyncio.to_thread(usage_view, asking, used))
 
@@ -50,12 +49,6 @@ def _shows(caller: Caller, policy: PolicyInForce, used: UsedDay) -> bool:
     is_known = used.queue in policy.tree.queues
     above = policy.tree.path(used.queue) if is_known else (used.queue,)
     return may_see_usage(caller, used.owner, leads=policy.policy.leads_any(caller.user, above))
-
-
-def _open_records(service: Service) -> list[RecordedUse]:
-    """What was seen and is not written down yet."""
-    recording = service.books.recording.items()
-    return [RecordedUse(claim_id=claim_id, recorded=last) for claim_id, last in recording]
 
 
 def _zone(name: str) -> ZoneInfo:

@@ -17,6 +17,7 @@ from .records import (
     ClaimRecord,
     HostToken,
     OnceRecord,
+    RecordedUse,
     UsageRecord,
     UserRecord,
     WatchRecord,
@@ -47,7 +48,8 @@ class Books:
         announced: What claims have to give back for reservations; never stored.
         watches: How claims that run are used, as far as it was seen.
         kept_watches: The same as it was last stored, which is seldom.
-        recording: What is seen of each claim since its last record for dry runs was written.
+        recording: What is seen of each claim since its last record for dry runs was written,
+            oldest first.
         usage: What each user has used, by their leaf in the tree of queues.
         live: How many claims of each user have not ended.
         seq: The last event's position.
@@ -70,7 +72,7 @@ class Books:
         self.announced: dict[AnnouncedKey, Announced] = {}
         self.watches: dict[ClaimId, WatchRecord] = {}
         self.kept_watches: dict[ClaimId, WatchRecord] = {}
-        self.recording: dict[ClaimId, Recorded] = {}
+        self.recording: dict[ClaimId, tuple[Recorded, ...]] = {}
         self.policy = PolicyInForce()
         self.live: Counter[UserName] = Counter()
         self.seq = 0
@@ -112,6 +114,11 @@ class Books:
     def with_kernels(self, owner: UserName) -> Iterator[Claim]:
         """The claims of a user that kernels use."""
         return (self.claims[claim_id].claim for claim_id in self._with_kernels.get(owner, ()))
+
+    def open_records(self) -> Iterator[RecordedUse]:
+        """What was seen of claims and is not written down yet, oldest first for each."""
+        for claim_id, seen in self.recording.items():
+            yield from (RecordedUse(claim_id=claim_id, recorded=each) for each in seen)
 
     def index_leases(self, leases: Iterable[Lease], gone: Iterable[Lease]) -> None:
         """Keep the ways to find leases true after these were written and those removed."""

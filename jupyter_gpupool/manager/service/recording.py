@@ -2,20 +2,23 @@
 
 Called by `idle_watching` with each sample, whether or not a rule is in force. What shows the same
 is one record of up to an hour (`scheduling.idle_recording`); whoever works now and then is recorded
-in pieces of five minutes, in which activity counts for all of it. A record is written when the next
-one begins; a manager that is killed loses the one that is open.
+in pieces of five minutes, in which activity counts for all of it. What follows activity stays apart
+until it stirs again, so that rest begins in the records when it began: a dry run of the rules in
+force finds what they took. What is open is written when something else begins; a manager that is
+killed loses it.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.signals import Sample
 from jupyter_gpupool.scheduling.idle import Situation
-from jupyter_gpupool.scheduling.idle_dry_run import Recorded
+from jupyter_gpupool.scheduling.idle_dry_run import USED, Recorded
 from jupyter_gpupool.scheduling.idle_recording import decided_alike, joined
+from jupyter_gpupool.scheduling.idle_runs import Reading, read
 from jupyter_gpupool.scheduling.idle_watch import Watch
 
 from .records import ClaimRecord, RecordedUse
@@ -24,22 +27,23 @@ if TYPE_CHECKING:
     from .unit import UnitOfWork
 
 PIECE_MS = 300_000
+Open: TypeAlias = tuple[Recorded, ...]
+"""What is not written yet: a record, and what came after it if both may become one piece."""
 
 
 def keep_record(unit: "UnitOfWork", claim_id: ClaimId, new: Recorded) -> None:
     """Take in one sample of a claim; samples come in the order of their time."""
-    last = unit.recording.get(claim_id)
-    one = None if last is None else joined(last, new) or _piece(last, new)
-    if one is None:
-        close_record(unit, claim_id)
-    unit.recording[claim_id] = one or new
+    seen = unit.recording.get(claim_id)
+    done, still_open = ((), (new,)) if seen is None else _with(seen, new)
+    _write(unit, claim_id, done)
+    unit.recording[claim_id] = still_open
 
 
 def close_record(unit: "UnitOfWork", claim_id: ClaimId) -> None:
     """Write down what is recorded of a claim: what follows is something else."""
-    last = unit.recording.get(claim_id)
-    if last is not None:
-        unit.new_recorded.append(RecordedUse(claim_id=claim_id, recorded=last))
+    seen = unit.recording.get(claim_id)
+    if seen is not None:
+        _write(unit, claim_id, seen)
         del unit.recording[claim_id]
 
 
@@ -64,12 +68,40 @@ def recorded_of(
     )
 
 
+def _with(seen: Open, new: Recorded) -> tuple[Open, Open]:
+    """What is to be written when one more sample has come, and what is open then."""
+    before, last = seen[:-1], seen[-1]
+    both = joined(last, new) or _in_one_word(last, new)
+    if both is not None:
+        lasts = bool(before) and not _is_short(before[0], both)
+        return (before, (both,)) if lasts else ((), (*before, both))
+    whole = (_piece(before[0], last) if before else None) or last
+    if _piece(whole, new) is not None:
+        return (), (whole, new)
+    # Rest that ends here ends here whatever rules ask; else it may be what a rule goes by.
+    return ((whole,) if read(USED, new.sample) is Reading.ACTIVE else seen), (new,)
+
+
+def _write(unit: "UnitOfWork", claim_id: ClaimId, done: Open) -> None:
+    unit.new_recorded += (RecordedUse(claim_id=claim_id, recorded=each) for each in done)
+
+
+def _in_one_word(last: Recorded, new: Recorded) -> Recorded | None:
+    """Both as one, if it is short and both say the same of use, though with other numbers."""
+    is_same = read(USED, last.sample) is read(USED, new.sample)
+    return _piece(last, new) if is_same else None
+
+
+def _is_short(first: Recorded, last: Recorded) -> bool:
+    return last.sample.end_ms - first.sample.begin_ms <= PIECE_MS
+
+
 def _piece(last: Recorded, new: Recorded) -> Recorded | None:
     """Both as one, if that is short: active is what was so in either, quiet what was so in both."""
     sample, later = last.sample, new.sample
     is_next = sample.life == later.life and sample.end_ms == later.begin_ms
     is_same = decided_alike(last, new) and new.keep_ms is None
-    if not (is_next and is_same) or later.end_ms - sample.begin_ms > PIECE_MS:
+    if not (is_next and is_same and _is_short(last, new)):
         return None
     active = sample.active | later.active
     both = replace(

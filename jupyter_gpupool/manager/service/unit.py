@@ -91,7 +91,7 @@ class UnitOfWork:
         self.watches: Layer[ClaimId, WatchRecord] = Layer(below.watches)
         self.kept_watches: Layer[ClaimId, WatchRecord] = Layer(below.kept_watches)
         self.policy: PolicyInForce = below.policy
-        self.recording: Layer[ClaimId, Recorded] = Layer(below.recording)
+        self.recording: Layer[ClaimId, tuple[Recorded, ...]] = Layer(below.recording)
         self.new_recorded: list[RecordedUse] = []
         self.new_policies: list[PolicyRevision] = []
         self.ended_leases: dict[LeaseId, Lease] = {}
