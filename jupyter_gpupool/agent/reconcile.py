@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.pool.ids import DeviceUuid, UserName
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.protocol.launch import Orders, Role
 
@@ -18,7 +18,8 @@ from .seen import GOING, Seen, Stage
 from .wanted import Wanted, WantedProcess
 
 MOST_HOLDERS_STARTING = 4
-"""At a time: when a whole host's claims hibernate together, nobody else must wait for that."""
+"""At a time and of one owner: when all their claims hibernate together, nobody else must wait for
+that. It is counted by owner, for a holder whose scheduler is wedged may never register."""
 ORPHANED_WORKER_S = 15.0
 """How long workers outlive their scheduler when the manager does not end them first."""
 
@@ -102,19 +103,27 @@ def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
 
 def _missing(wanted: Wanted, seen: Rows) -> Iterator[Action]:
     begun: Counter[DeviceUuid] = Counter()
-    starting = sum(key.role is Role.HOLDER and _is_starting(row) for key, row in seen.items())
+    starting = Counter(_owners_of_starting_holders(wanted, seen))
     for key, process in wanted.processes.items():
         there = seen.get(key)
         if there is not None and there.stage is not Stage.AGAIN:
             continue
         if process.retires:
             yield MarkRetired(key=key)
-        elif key.role is Role.HOLDER and starting >= MOST_HOLDERS_STARTING:
+        elif key.role is Role.HOLDER and starting[process.claim.owner] >= MOST_HOLDERS_STARTING:
             continue  # one that has registered is news, and lets the next one start
         elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen, begun):
-            starting += key.role is Role.HOLDER
+            if key.role is Role.HOLDER:
+                starting[process.claim.owner] += 1
             begun.update(dict.fromkeys(process.devices, process.share))
             yield Start(key=key, wanted=process)
+
+
+def _owners_of_starting_holders(wanted: Wanted, seen: Rows) -> Iterator[UserName]:
+    for key, process in wanted.processes.items():
+        there = seen.get(key)
+        if key.role is Role.HOLDER and there is not None and _is_starting(there):
+            yield process.claim.owner
 
 
 def _is_starting(seen: Seen) -> bool:

@@ -109,6 +109,25 @@ def test_few_holders_start_at_a_time(wanted_claim, scheduler_seen, holder_seen) 
     assert [isinstance(action, Start) for action in actions].count(True) == 1
 
 
+def test_holders_that_never_register_hold_up_their_owner_alone(
+    wanted_claim, scheduler_seen, holder_seen
+) -> None:
+    """However long their schedulers are wedged, everybody else's claims hibernate."""
+    wish = WantedScheduler(credentials=NONE, dashboard_prefix="p", wish=Wish.HIBERNATED)
+    holder = WantedHolder(memory_bytes=7, quota_bytes=99)
+    owners = ["ana"] * (MOST_HOLDERS_STARTING + 1) + ["ben"]
+    claims = tuple(
+        wanted_claim(f"c{number}", owner=owner, scheduler=wish, holder=holder)
+        for number, owner in enumerate(owners)
+    )
+    keys = [ProcessKey(claim.claim_id, 1) for claim in claims]
+    rows = [scheduler_seen(key=key, orders=Orders(wish=wish.wish)) for key in keys]
+    rows += [holder_seen(key=k.holder, registered=False) for k in keys[:MOST_HOLDERS_STARTING]]
+    wanted = wanted_of(Desired(generation=1, claims=claims))
+    actions = difference(wanted, {row.key: row for row in rows}, 0)
+    assert [a.key for a in actions if isinstance(a, Start)] == [keys[-1].holder]
+
+
 def test_holder_that_nobody_wants_is_stopped_and_its_claim_goes_on(
     want, scheduler_seen, holder_seen
 ) -> None:
