@@ -31,7 +31,7 @@ from jupyter_gpupool.protocol.link import (
 
 from .host import HostAgent
 from .host_facts import is_loopback
-from .sendable import sendable_report
+from .sendable import sendable_report, short_report
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ _LONGEST_PAUSE_S = 5.0
 _OPEN_WITHIN_S = 10.0
 _PING_EVERY_S = 10.0
 _LARGEST_MESSAGE_BYTES = 64 * 2**20
+_LARGEST_REPORT_BYTES = 12 * 2**20
+"""The manager's server takes messages of 16 MiB, and hangs up on a larger one."""
 _TOLERATED_SKEW_S = 60.0
 _SCHEMES = {"http": "ws", "https": "wss"}
 _NOT_ADMITTED = frozenset({401, 403})
@@ -228,12 +230,17 @@ async def _until_one_ends(*ways: Coroutine[None, None, None]) -> None:
 
 
 def _encoded(report: HostReport) -> str:
-    """The report as JSON; one bad text in it must not silence the host."""
+    """The report as JSON; neither a bad text in it nor many long ones must silence the host."""
     try:
-        return report.model_dump_json()
+        text = report.model_dump_json()
     except ValueError as error:
         logger.error("A text in the report cannot be sent as it is: %s", _one_line(error))  # noqa: TRY400 - the text is a user's
-        return sendable_report(report).model_dump_json()
+        report = sendable_report(report)
+        text = report.model_dump_json()
+    if len(text.encode()) <= _LARGEST_REPORT_BYTES:
+        return text
+    logger.error("The report has %d bytes; it is sent without most details.", len(text.encode()))
+    return short_report(report).model_dump_json()
 
 
 def check_url(manager_url: str, *, allow_plain_http: bool = False) -> None:

@@ -3,6 +3,7 @@
 `table.Table` holds one `Seen` a process; every change replaces it by a new one.
 """
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -42,6 +43,14 @@ GOING = frozenset({Stage.STOPPING, Stage.FREEING})
 """Stages that nothing wanted can turn back."""
 _HEARD = frozenset({Stage.FORKING, Stage.ALIVE})
 """Stages in which what a process says still counts."""
+
+_MOST_NAMED = 512
+"""Of a scheduler's workers that go: it keeps no more of those that have gone either."""
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+"""As the link has it for leases; anything else names none."""
+_LONGEST_TEXT = 1000
+"""Of what a user's process says. All that is said here goes into one report of the host, and what
+one user says must not make that too large to be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +176,16 @@ def scheduler_said(seen: Seen, state: SchedulerState) -> Seen:
         seen,
         address=state.address or None,
         dashboard_port=state.dashboard_port,
-        problem=state.problem,
-        names_retiring=state.retiring,
-        names_retired=state.retired,
+        problem=state.problem[:_LONGEST_TEXT],
+        names_retiring=_last_names(state.retiring),
+        names_retired=_last_names(state.retired),
         keeping=state.keeping,
     )
+
+
+def _last_names(said: tuple[str, ...]) -> tuple[str, ...]:
+    named = dict.fromkeys(name for name in said if _NAME.fullmatch(name))
+    return tuple(named)[-_MOST_NAMED:]
 
 
 def worker_named_by_scheduler(seen: Seen, state: SchedulerState) -> Seen:
@@ -203,7 +217,8 @@ def worker_said(seen: Seen, state: WorkerState) -> Seen:
     stays = seen.registered and not state.closing
     registered = state.registered or stays
     problem = _problem_of(seen, registered=registered)
-    return replace(seen, registered=registered, closing=state.closing, problem=problem)
+    closing = state.closing[:_LONGEST_TEXT]
+    return replace(seen, registered=registered, closing=closing, problem=problem)
 
 
 def _problem_of(seen: Seen, *, registered: bool) -> str:

@@ -164,3 +164,21 @@ def test_scheduler_names_those_that_retire_on_any_host(scheduler_seen) -> None:
     said = scheduler_said(scheduler_seen(), a_state(retiring=("l7",), retired=("l8",)))
     report = scheduler_report(said)
     assert (report.retiring, report.retired) == (("l7",), ("l8",))
+
+
+def test_scheduler_that_says_too_much_is_reported_in_part(scheduler_seen) -> None:
+    """The newest of its workers, each once, and how its sentence begins."""
+    names = tuple(f"l{number}" for number in range(9_999))
+    said = a_state(
+        retiring=(*names, *names), retired=(*names, "l" * 4096, "\1"), problem="why " * 1000
+    )
+    report = scheduler_report(scheduler_said(scheduler_seen(), said))
+    assert report.retiring == report.retired == names[-512:]
+    assert said.problem.startswith(report.problem)
+    assert len(report.model_dump_json()) < 20_000
+
+
+def test_worker_that_goes_is_quoted_in_part(worker_seen) -> None:
+    """Its sentence is a user's, and ends in the host's report."""
+    said = worker_said(worker_seen(), WorkerState(registered=False, closing="bye " * 1000))
+    assert len(said.closing) == 1000
