@@ -44,6 +44,7 @@ class Books:
     Attributes:
         reports: The last report of each host that is connected or silent; never stored.
         failures: Monotonic times at which workers of a claim were given up; never stored.
+        told: Monotonic times at which what a claim's processes say was told; never stored.
         reservations: Devices booked for queues, those that are over until the next is made.
         announced: What claims have to give back for reservations; never stored.
         watches: How claims that run are used, as far as it was seen.
@@ -67,6 +68,7 @@ class Books:
         self.users: dict[UserName, UserRecord] = {}
         self.once: dict[OnceKey, OnceRecord] = {}
         self.failures: dict[ClaimId, tuple[float, ...]] = {}
+        self.told: dict[ClaimId, tuple[float, ...]] = {}
         self.usage: dict[str, UsageRecord] = {}
         self.reservations: dict[str, Reservation] = {}
         self.announced: dict[AnnouncedKey, Announced] = {}
@@ -157,6 +159,7 @@ class Books:
             if claim.phase is Phase.ENDED:
                 self._ended.append(claim.id)
                 self.failures.pop(claim.id, None)
+                self.told.pop(claim.id, None)
         while len(self._ended) > _ENDED_KEPT:
             self.claims.pop(self._ended.popleft(), None)
 

@@ -4,10 +4,12 @@ Called by the link with every report, and by the timers.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.claim_events import (
+    ClaimEvent,
     EndAsked,
     EndKind,
     NotKept,
@@ -33,6 +35,7 @@ from .kept_results import keeping_events
 from .process_problems import problems_changed
 from .records import HostToken
 from .standing import standing_of
+from .telling import is_own_word, with_one_more
 from .unit import UnitOfWork
 from .using import kernels_gone
 
@@ -247,7 +250,8 @@ def _move_claims(
         record = unit.claims[claim_id]
         told = schedulers.get(claim_id) if claim_id in here else None
         leases = list(unit.leases_of(claim_id))
-        for event in list(claim_events(record, leases, changes.get(claim_id, []), told)):
+        events = list(claim_events(record, leases, changes.get(claim_id, []), told))
+        for event in _to_be_told(unit, claim_id, events):
             if isinstance(event, StartFailed):
                 fail_start(unit, claim_id, event.reason, [report.host_id])
             else:
@@ -262,7 +266,8 @@ def _keep_results(unit: UnitOfWork, report: HostReport, told: SchedulerReport) -
     claim, terms = unit.claims[told.claim_id].claim, unit.policy.policy.hibernation
     holders = (x for x in report.holders if (x.claim_id, x.start) == (told.claim_id, told.start))
     holder = next(holders, None)
-    for event in list(keeping_events(claim, told.keeping, holder, terms)):
+    events = list(keeping_events(claim, told.keeping, holder, terms))
+    for event in _to_be_told(unit, claim.id, events):
         if isinstance(event, NotKept):
             not_kept(unit, claim.id, event)
         else:
@@ -283,7 +288,21 @@ def _tell_problems(
             record.claim, unit.leases_of(claim_id), schedulers.get(claim_id), workers[claim_id]
         )
         if changed is not None:
-            take(unit, claim_id, changed)
+            for event in _to_be_told(unit, claim_id, [changed]):
+                take(unit, claim_id, event)
+
+
+def _to_be_told(
+    unit: UnitOfWork, claim_id: ClaimId, events: Sequence[ClaimEvent]
+) -> Sequence[ClaimEvent]:
+    """All of them, or none if it is a user's process that talks too much."""
+    if not is_own_word(events):
+        return events
+    told_s = with_one_more(unit.told.get(claim_id) or (), unit.moment.monotonic_s)
+    if told_s is None:
+        return ()
+    unit.told[claim_id] = told_s
+    return events
 
 
 def _ending_with_traces(unit: UnitOfWork) -> set[ClaimId]:

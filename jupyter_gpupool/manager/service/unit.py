@@ -85,6 +85,7 @@ class UnitOfWork:
         self.users: Layer[UserName, UserRecord] = Layer(below.users)
         self.once: Layer[OnceKey, OnceRecord] = Layer(below.once)
         self.failures: Layer[ClaimId, tuple[float, ...]] = Layer(below.failures)
+        self.told: Layer[ClaimId, tuple[float, ...]] = Layer(below.told)
         self.usage: Layer[str, UsageRecord] = Layer(below.usage)
         self.reservations: Layer[str, Reservation] = Layer(below.reservations)
         self.announced: Layer[AnnouncedKey, Announced] = Layer(below.announced)
@@ -246,7 +247,7 @@ class UnitOfWork:
         of_users = (self.tokens, self.users, self.once)
         of_queues = (self.usage, self.reservations, self.announced)
         of_watches = (self.watches, self.kept_watches, self.recording)
-        of_claims = (self.claims, self.leases, self.failures, *of_watches)
+        of_claims = (self.claims, self.leases, self.failures, self.told, *of_watches)
         return (*of_claims, *of_hosts, *of_users, *of_queues)
 
     def _index(self, books: Books, gone: list[Lease], void: "list[TokenRecord]") -> None:

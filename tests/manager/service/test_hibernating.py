@@ -15,6 +15,7 @@ from jupyter_gpupool.manager.service.hibernating import (
 from jupyter_gpupool.manager.service.kept_results import keeping_events
 from jupyter_gpupool.manager.service.once import OnceKey
 from jupyter_gpupool.manager.service.taking_back import take_now
+from jupyter_gpupool.manager.service.telling import MOST_TOLD, WINDOW_S
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.errors import Conflict, NotFound
@@ -267,6 +268,31 @@ async def test_lost_holder_is_told_once(hibernated):
     assert (after.phase, after.reason) == (Phase.HIBERNATED, said)
     assert (after.hibernation.again, after.hibernation.gone) == (2, 1)
     assert [e.reason for e in pool.service.hub.since(0)].count(said) == 1
+
+
+async def test_scheduler_that_counts_its_losses_anew_is_told_of_seldom(hibernated):
+    """It writes no event a report; what it said last is told in the end."""
+    pool, agent, claim = hibernated
+    before = len(pool.service.hub.since(0))
+    for lost in range(1, 100):
+        agent.keepings[claim.id] = replace(agent.keepings[claim.id], gone=lost, problem="Lost.")
+        await pool.say(agent)
+    assert len(pool.service.hub.since(0)) - before <= MOST_TOLD
+    pool.time.pass_s(WINDOW_S)
+    await pool.say(agent)
+    assert pool.now(claim).hibernation.gone == 99
+
+
+async def test_loss_is_told_before_what_rests_on_it(hibernated):
+    """Though much was told of it already, for it would not be said again."""
+    pool, agent, claim = hibernated
+    for lost in range(1, 100):
+        agent.keepings[claim.id] = replace(agent.keepings[claim.id], gone=lost, problem="Lost.")
+        await pool.say(agent)
+    agent.keepings[claim.id] = replace(agent.keepings[claim.id], wanted=True)
+    await pool.say(agent)
+    after = pool.now(claim)
+    assert (after.phase, after.hibernation.gone) == (Phase.STARTING, 99)
 
 
 async def test_submitted_task_resumes_it(hibernated):

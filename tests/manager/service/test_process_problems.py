@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gpupool.manager.service.telling import MOST_TOLD, WINDOW_S
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.process_problem import SCHEDULER
 
@@ -60,3 +61,16 @@ async def test_problem_goes_with_its_process(pool, spread):
     await pool.say(holder)
     assert [each.process for each in pool.now(claim).problems] == [SCHEDULER]
     assert (await pool.release(claim)).problems == ()
+
+
+async def test_process_that_talks_much_is_told_of_seldom(pool, spread):
+    """Its user's code writes no event a report; what it said last is told in the end."""
+    claim, holder, _ = spread
+    before = len(pool.service.hub.since(0))
+    for number in range(1_000):
+        holder.problems[claim.id] = f"No. {number} is wrong."
+        await pool.say(holder)
+    assert len(pool.service.hub.since(0)) - before <= MOST_TOLD
+    pool.time.pass_s(WINDOW_S)
+    await pool.say(holder)
+    assert [each.text for each in pool.now(claim).problems] == ["No. 999 is wrong."]
