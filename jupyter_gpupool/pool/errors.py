@@ -6,7 +6,7 @@ PoolError
 ├── NotAllowed           known, but this is somebody else's
 ├── NotFound             no such claim, host, device, token
 ├── Conflict             the thing is not in a state that allows it
-│   └── ImpossibleTransition   (in claim.py: it holds the claim's story)
+│   └── ImpossibleTransition   (in claim_machine.py: it holds the claim's story)
 ├── Unavailable          try again later: manager, database or host cannot answer now
 └── ClaimLost            the claim ended while it was being waited for or used
 """

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jupyter_gpupool.pool import claim_events as happened
-from jupyter_gpupool.pool.claim import Claim, Phase, SchedulerPlace, open_claim
+from jupyter_gpupool.pool.claim import Claim, Phase, SchedulerPlace
 from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
+from jupyter_gpupool.pool.claim_step import open_claim
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName
 from jupyter_gpupool.pool.process_problem import SCHEDULER, ProcessProblem
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds

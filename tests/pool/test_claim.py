@@ -6,12 +6,9 @@ from datetime import timedelta
 import pytest
 
 from jupyter_gpupool.pool import claim_events as happened
-from jupyter_gpupool.pool.claim import (
-    MOST_START_TRIES,
-    Phase,
-    step,
-)
+from jupyter_gpupool.pool.claim import MOST_START_TRIES, Phase
 from jupyter_gpupool.pool.claim_events import EndKind
+from jupyter_gpupool.pool.claim_machine import step
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.pool.ids import HostId
 from jupyter_gpupool.pool.request import WorkerBounds

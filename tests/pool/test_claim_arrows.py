@@ -6,15 +6,10 @@ from datetime import timedelta
 import pytest
 
 from jupyter_gpupool.pool import claim_events as happened
-from jupyter_gpupool.pool.claim import (
-    ARROWS,
-    Effect,
-    ImpossibleTransition,
-    Phase,
-    StoryLine,
-    step,
-)
+from jupyter_gpupool.pool.claim import Phase, StoryLine
 from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
+from jupyter_gpupool.pool.claim_machine import ARROWS, ImpossibleTransition, step
+from jupyter_gpupool.pool.claim_step import Effect
 
 P, S, R = Phase.PENDING, Phase.STARTING, Phase.RUNNING
 H, HD, RS = Phase.HIBERNATING, Phase.HIBERNATED, Phase.RESUMING

@@ -7,17 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from jupyter_gpupool.pool import claim_events as happened
-from jupyter_gpupool.pool.claim import (
-    MOST_START_TRIES,
-    Claim,
-    Effect,
-    ImpossibleTransition,
-    Phase,
-    Step,
-    open_claim,
-    step,
-)
+from jupyter_gpupool.pool.claim import MOST_START_TRIES, Claim, Phase
 from jupyter_gpupool.pool.claim_events import ClaimEvent, EndKind
+from jupyter_gpupool.pool.claim_machine import ImpossibleTransition, step
+from jupyter_gpupool.pool.claim_step import Effect, Step, open_claim
 from jupyter_gpupool.pool.hibernation import KEPT_RESULTS
 from jupyter_gpupool.pool.idle_rule import Otherwise
 from jupyter_gpupool.pool.ids import ClaimId, HostId, UserName

@@ -20,8 +20,9 @@ from jupyter_gpupool.manager.service.forecasts import Start, promised_start
 from jupyter_gpupool.manager.service.idle_subjects import own_wish
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.pool.claim import WAITING, ImpossibleTransition, Phase
+from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import Rescaled
+from jupyter_gpupool.pool.claim_machine import ImpossibleTransition
 from jupyter_gpupool.pool.errors import Conflict, NotAllowed, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.own_wish import check_wish

@@ -11,8 +11,8 @@ from jupyter_gpupool.manager.service.hibernating import (
     hibernate_claim,
     resume_claim,
 )
-from jupyter_gpupool.pool.claim import ImpossibleTransition
 from jupyter_gpupool.pool.claim_events import HibernateAsked, ResumeAsked
+from jupyter_gpupool.pool.claim_machine import ImpossibleTransition
 from jupyter_gpupool.pool.errors import Conflict, NotFound
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.protocol.api import ClaimView, HibernateBody, ResumeBody

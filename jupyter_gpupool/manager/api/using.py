@@ -29,8 +29,9 @@ from jupyter_gpupool.manager.service.using import (
     over,
 )
 from jupyter_gpupool.manager.service.worker_shapes import worker_shape
-from jupyter_gpupool.pool.claim import ImpossibleTransition, Phase
+from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import Kept
+from jupyter_gpupool.pool.claim_machine import ImpossibleTransition
 from jupyter_gpupool.pool.errors import Conflict, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, KernelId, UserName
 from jupyter_gpupool.protocol.api import ClaimView

@@ -1,13 +1,15 @@
 """Taking a claim along an arrow of its state machine, with everything that follows from it.
 
-Called by every command that changes a claim; nothing else calls `pool.claim.step`.
+Called by every command that changes a claim; nothing else calls `pool.claim_machine.step`.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jupyter_gpupool.pool.claim import Claim, Effect, Phase, step
+from jupyter_gpupool.pool.claim import Claim, Phase
 from jupyter_gpupool.pool.claim_events import AllFreed, ClaimEvent, StartFailed
+from jupyter_gpupool.pool.claim_machine import step
+from jupyter_gpupool.pool.claim_step import Effect
 from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, HostId

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jupyter_gpupool.manager.auth.caller import Caller, no_such, require_sight
-from jupyter_gpupool.pool.claim import WAITING, Claim, Phase, open_claim
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, MinimumUp, Rescaled
+from jupyter_gpupool.pool.claim_step import open_claim
 from jupyter_gpupool.pool.errors import BadRequest, Conflict
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase

@@ -7,8 +7,10 @@ import pytest
 
 from jupyter_gpupool.manager.api.explaining import Situation, explain
 from jupyter_gpupool.manager.service.forecasts import Start
-from jupyter_gpupool.pool.claim import Phase, SchedulerPlace, Warning_, open_claim, step
+from jupyter_gpupool.pool.claim import Phase, SchedulerPlace, Warning_
 from jupyter_gpupool.pool.claim_events import EndKind, Granted, Rescaled, StartFailed
+from jupyter_gpupool.pool.claim_machine import step
+from jupyter_gpupool.pool.claim_step import open_claim
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.protocol.using import KernelState, KernelView
