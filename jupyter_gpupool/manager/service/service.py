@@ -7,9 +7,7 @@ transaction. Only after it is durable do the books change, the callers hear, and
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from jupyter_gpupool.manager.clock import Clock
 from jupyter_gpupool.manager.settings import Settings
@@ -24,6 +22,7 @@ from jupyter_gpupool.scheduling.steps import Steps
 from .activity import Activity
 from .books import Books
 from .committing import changes_of
+from .concerned import claims_concerned, hosts_concerned
 from .deadlines import Deadlines
 from .demand import Emptiness
 from .desired import desired_for
@@ -32,6 +31,7 @@ from .hub import Hub
 from .idle_samples import HOLDS_FOR_S
 from .idle_sight import IdleSight
 from .idle_watching import save_watches
+from .jobs import Command, Job, attempt, fail_all, succeed
 from .kept_pool import Passed
 from .learning import MOST_PAST, Learning
 from .links import Links
@@ -54,13 +54,6 @@ _MOST_QUEUED = 10_000
 _MOST_A_BATCH = 500
 
 _R = TypeVar("_R")
-Command = Callable[[UnitOfWork], _R]
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    command: Command[Any]
-    answer: asyncio.Future[Any]
 
 
 class Service:
@@ -104,7 +97,7 @@ class Service:
         self.committed_s = clock.monotonic()
         self.batched = asyncio.Event()
         self.trying = asyncio.Lock()
-        self._queue: list[_Job] = []
+        self._queue: list[Job] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._arrived = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
@@ -183,7 +176,7 @@ class Service:
                 "The manager is stopping." if self._closed else "The manager is overloaded.",
                 hint="Try again in a few seconds.",
             )
-        job = _Job(command, asyncio.get_running_loop().create_future())
+        job = Job(command, asyncio.get_running_loop().create_future())
         self._queue.append(job)
         self._arrived.set()
         return cast("_R", await job.answer)
@@ -218,36 +211,36 @@ class Service:
             if batch:
                 await self._run_or_stop(batch)
 
-    async def _run_or_stop(self, batch: list[_Job]) -> None:
+    async def _run_or_stop(self, batch: list[Job]) -> None:
         try:
             await self._run(batch)
         except BaseException:
             # Memory and database may differ now: nobody may rely on this process any more.
             self._closed = True
-            _fail_all([*batch, *self._queue], Unavailable("The manager's writer has stopped."))
+            fail_all([*batch, *self._queue], Unavailable("The manager's writer has stopped."))
             self._queue.clear()
             raise
 
-    async def _run(self, batch: list[_Job]) -> None:
+    async def _run(self, batch: list[Job]) -> None:
         try:
             await self._clear_doubt()
         except Diverged:
             raise
         except Unavailable as error:
-            _fail_all(batch, error)
+            fail_all(batch, error)
             return
         unit = UnitOfWork(self.books, self._moment())
-        done = [(job, outcome) for job in batch if (outcome := _attempt(unit, job)) is not None]
+        done = [(job, outcome) for job in batch if (outcome := attempt(unit, job)) is not None]
         failure = await self._make_durable(unit, self._plan(unit))
         if failure is None:
             for job, outcome in done:
-                _succeed(job, outcome[0])
+                succeed(job, outcome[0])
         elif isinstance(failure, Unavailable) or self._in_doubt is not None or len(done) == 1:
-            _fail_all([job for job, _ in done], failure)
+            fail_all([job for job, _ in done], failure)
         else:
             await self._run_halves([job for job, _ in done])
 
-    async def _run_halves(self, jobs: list[_Job]) -> None:
+    async def _run_halves(self, jobs: list[Job]) -> None:
         # One of them made what no database takes: halving singles it out in a few commits.
         middle = len(jobs) // 2
         for half in (jobs[:middle], jobs[middle:]):
@@ -328,8 +321,8 @@ class Service:
         self.committed_s = self.clock.monotonic()
 
     def _follow(self, unit: UnitOfWork, passed: Passed | None) -> None:
-        hosts = _hosts_concerned(unit, self.books)
-        claims = _claims_concerned(unit)
+        hosts = hosts_concerned(unit, self.books)
+        claims = claims_concerned(unit)
         if not unit.is_blank:
             self.sight.kept.happened()
         unit.merge()
@@ -379,51 +372,3 @@ class Service:
         for host_id in unit.hosts.changed:
             heard_s = self.links.heard_s.get(host_id, moment.monotonic_s)
             self.deadlines.follow_hosts([host_id], self.books, heard_s, moment.monotonic_s)
-
-
-def _attempt(unit: UnitOfWork, job: _Job) -> tuple[Any] | None:
-    child = unit.child()
-    try:
-        result = job.command(child)
-    except PoolError as error:
-        _fail(job, error)
-        return None
-    except Exception as error:  # noqa: BLE001 - one broken command must not stop the only writer
-        _LOG.exception("A command failed in a way nobody foresaw")
-        _fail(job, error)
-        return None
-    child.merge()
-    return (result,)
-
-
-def _succeed(job: _Job, result: object) -> None:
-    if not job.answer.done():
-        job.answer.set_result(result)
-
-
-def _fail_all(jobs: list[_Job], error: Exception) -> None:
-    for job in jobs:
-        _fail(job, error)
-
-
-def _fail(job: _Job, error: Exception) -> None:
-    if not job.answer.done():
-        job.answer.set_exception(error)
-
-
-def _claims_concerned(unit: UnitOfWork) -> set[ClaimId]:
-    leases = [*unit.leases.changed.values(), *unit.ended_leases.values()]
-    of_leases = {lease.claim_id for lease in leases if lease is not None}
-    return of_leases | unit.claims.changed.keys() | unit.failures.changed.keys()
-
-
-def _hosts_concerned(unit: UnitOfWork, books: Books) -> set[HostId]:
-    changed = {host_id for host_id, host in unit.hosts.changed.items() if host is not None}
-    concerned = set(changed)
-    for claim_id in _claims_concerned(unit):
-        for view in (unit, books):
-            record = view.claims.get(claim_id)
-            if record is not None and record.claim.scheduler is not None:
-                concerned.add(record.claim.scheduler.host_id)
-            concerned |= {lease.host_id for lease in view.leases_of(claim_id)}
-    return concerned & (changed | books.hosts.keys()) - (unit.hosts.changed.keys() - changed)
