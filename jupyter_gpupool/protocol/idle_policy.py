@@ -4,6 +4,7 @@ Read key by key into `pool.idle_rule`, whose own checks are told with the key th
 """
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -280,6 +281,22 @@ class IdleEntry(Body):
         with under("idle.rules"):
             check_rules(rules)
         return tuple(rules)
+
+    def refusals(self) -> Iterator[BadRequest]:
+        """What is wrong with rules by themselves, one for each; if nothing is, with them all."""
+        is_sound = True
+        for number, entry in enumerate(self.rules):
+            try:
+                with under(f"idle.rules.{number}"):
+                    entry.to_rule()
+            except BadRequest as error:
+                is_sound = False
+                yield error
+        if is_sound:
+            try:
+                self.to_rules()
+            except BadRequest as error:
+                yield error
 
 
 def _notice(text: str, key: str) -> float:

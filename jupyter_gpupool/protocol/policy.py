@@ -5,7 +5,9 @@ no limit.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -30,6 +32,7 @@ from .policy_values import Amount, above_zero, bytes_of, seconds, seconds_or_non
 _Names = tuple[Words, ...]
 _HOUR_S = 3600
 _LONGEST_SHOWN = 60
+_MOST_REFUSALS = 100
 _FIRST_QUEUE = 'Write at least one, such as [queues.default] with users = ["*"].'
 _LONGEST_GRACE_S = 3600.0
 
@@ -183,6 +186,25 @@ class PolicyDocument(Body):
             hibernation=self.hibernation.to_terms(),
         )
 
+    def refusals(self) -> Iterator[BadRequest]:
+        """What is wrong with a queue or a rule by itself, one for each."""
+        yield from (each for name, entry in self.queues.items() if (each := _wrong(entry, name)))
+        yield from self.idle.refusals()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What a document is worth.
+
+    Attributes:
+        refusals: Why it is refused; none if it is not, as far as it can be seen without a pool.
+        queues: The policy without its rules on idle claims, so that queues can be looked at though
+            a rule is refused; None if it cannot be read.
+    """
+
+    refusals: tuple[BadRequest, ...] = ()
+    queues: Policy | None = None
+
 
 def parse_policy(text: str) -> Policy:
     """Read a policy document.
@@ -200,17 +222,31 @@ def parse_policy(text: str) -> Policy:
 
 
 def refusals_of(text: str) -> tuple[BadRequest, ...]:
-    """Why a document is refused: each key that is wrong by itself, or else what comes after.
+    """Why a document is refused; none if it is not."""
+    return examine(text).refusals
 
-    Each names its line as `parse_policy` does. None if it is not refused.
+
+def examine(text: str) -> Examined:
+    """Look for each key that is wrong by itself; or else each queue and rule, then the whole.
+
+    Refusals name their lines as those of `parse_policy` do.
     """
     try:
-        _read(text)
+        document = _document(text)
     except ValidationError as error:
-        return tuple(located(text, _refusal(each)) for each in error.errors(include_url=False))
+        found = tuple(located(text, _refusal(each)) for each in error.errors(include_url=False))
+        return Examined(refusals=found)
     except BadRequest as error:
-        return (located(text, error),)
-    return ()
+        return Examined(refusals=(located(text, error),))
+    refusals = tuple(islice(document.refusals(), _MOST_REFUSALS))
+    if not refusals:
+        whole = _refused(document)
+        refusals = () if whole is None else (whole,)
+    without = document.model_copy(update={"idle": IdleEntry()})
+    return Examined(
+        refusals=tuple(located(text, each) for each in refusals),
+        queues=without.to_policy() if _refused(without) is None else None,
+    )
 
 
 def located(text: str, refusal: BadRequest) -> BadRequest:
@@ -222,13 +258,33 @@ def located(text: str, refusal: BadRequest) -> BadRequest:
     return BadRequest(refusal.message, field=refusal.field, hint=hint)
 
 
+def _wrong(entry: QueueEntry, name: str) -> BadRequest | None:
+    try:
+        entry.to_terms(name)
+    except BadRequest as error:
+        return error
+    return None
+
+
+def _refused(document: PolicyDocument) -> BadRequest | None:
+    try:
+        document.to_policy()
+    except BadRequest as error:
+        return error
+    return None
+
+
 def _read(text: str) -> Policy:
+    return _document(text).to_policy()
+
+
+def _document(text: str) -> PolicyDocument:
     try:
         read = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # The parser lets through what Python says of numbers too long and tables too deep.
         raise BadRequest(f"The policy is no TOML: {error}.") from error
-    return PolicyDocument.model_validate(read).to_policy()
+    return PolicyDocument.model_validate(read)
 
 
 def _refusal(of: Mapping[str, Any]) -> BadRequest:

@@ -1,10 +1,11 @@
 """What a tree of queues must satisfy, each refused in one sentence with its name and numbers.
 
 `grow` is the only door from outside to a `QueueTree`; `check_guarantees` is asked in addition when
-a policy is applied, for the division itself accepts more guarantees than devices: hosts die.
+a policy is applied, for the division itself accepts more guarantees than devices: hosts die. Both
+refuse for the first reason; `refusals_of_queues` and `refusals_of_guarantees` tell them all.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from jupyter_gpupool.pool.errors import BadRequest
@@ -39,13 +40,21 @@ def grow(kinds: Kinds, queues: Iterable[Queue]) -> QueueTree:
             guarantee is above its limit.
     """
     given = tuple(queues)
-    _check_names(given)
-    parents = {queue.name: queue.parent for queue in given}
-    _check_parents(parents)
-    _check_depth(parents)
-    for queue in given:
-        _check_numbers(kinds, queue)
+    for refusal in refusals_of_queues(kinds, given):
+        raise refusal
     return link(kinds, given)
+
+
+def refusals_of_queues(kinds: Kinds, queues: Sequence[Queue]) -> Iterator[BadRequest]:
+    """Why `grow` would refuse queues: names first, then parents, then each queue's first number."""
+    try:
+        _check_names(queues)
+    except BadRequest as error:
+        # Without names nothing else can be said of a queue.
+        yield error
+        return
+    yield from _wrong_parents({queue.name: queue.parent for queue in queues})
+    yield from (wrong for queue in queues if (wrong := _wrong_number(kinds, queue)) is not None)
 
 
 def check_guarantees(tree: QueueTree, capacity: Amount | None) -> None:
@@ -57,6 +66,12 @@ def check_guarantees(tree: QueueTree, capacity: Amount | None) -> None:
     Raises:
         BadRequest: Those of a queue's children exceed its own, or those at the top the capacity.
     """
+    for refusal in refusals_of_guarantees(tree, capacity):
+        raise refusal
+
+
+def refusals_of_guarantees(tree: QueueTree, capacity: Amount | None) -> Iterator[BadRequest]:
+    """Why `check_guarantees` would refuse: one for each queue whose children have too much."""
     has: dict[str | None, Amount] = {None: no_limit(tree.kinds) if capacity is None else capacity}
     for parent in (None, *tree.top_down):
         if not (below := tree.children[parent]):
@@ -69,7 +84,7 @@ def check_guarantees(tree: QueueTree, capacity: Amount | None) -> None:
             # Of those at the top, the one that is guaranteed most is where to look first.
             at = max(below, key=lambda name: has[name]) if parent is None else parent
             said = _too_much(tree, parent, total, has[parent])
-            raise BadRequest(said, field=_key(at, "guarantee"))
+            yield BadRequest(said, field=_key(at, "guarantee"))
 
 
 def _bounded(guarantee: Amount, available: Amount) -> Amount:
@@ -124,11 +139,21 @@ def _check_names(queues: Sequence[Queue]) -> None:
         seen.add(queue.name)
 
 
-def _check_parents(parents: dict[str, str | None]) -> None:
-    for name, parent in parents.items():
-        if parent is not None and parent not in parents:
-            said = f'The parent "{parent}" of queue "{name}" is unknown.'
-            raise BadRequest(said, field=_key(name, "parent"))
+def _wrong_parents(parents: dict[str, str | None]) -> Iterator[BadRequest]:
+    unknown = [name for name, at in parents.items() if at is not None and at not in parents]
+    for name in unknown:
+        said = f'The parent "{parents[name]}" of queue "{name}" is unknown.'
+        yield BadRequest(said, field=_key(name, "parent"))
+    if unknown:
+        return
+    try:
+        _check_no_circle(parents)
+        _check_depth(parents)
+    except BadRequest as error:
+        yield error
+
+
+def _check_no_circle(parents: dict[str, str | None]) -> None:
     # Whatever leads to the top is sound; each walk stops at what earlier ones have proven.
     sound: set[str | None] = {None}
     for start in sorted(parents):
@@ -154,11 +179,13 @@ def _check_depth(parents: dict[str, str | None]) -> None:
             raise BadRequest(f'Queue "{name}" {why}.', field=_key(name, "parent"))
 
 
-def _check_numbers(kinds: Kinds, queue: Queue) -> None:
+def _wrong_number(kinds: Kinds, queue: Queue) -> BadRequest | None:
     for rule in _RULES:
         if (wrong := rule(kinds, queue)) is not None:
             term, sentence = wrong
-            raise BadRequest(f'Queue "{queue.name}" has {sentence}.', field=_key(queue.name, term))
+            said = f'Queue "{queue.name}" has {sentence}.'
+            return BadRequest(said, field=_key(queue.name, term))
+    return None
 
 
 def _wrong_length(kinds: Kinds, queue: Queue) -> tuple[str, str] | None:

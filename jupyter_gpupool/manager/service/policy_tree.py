@@ -3,8 +3,9 @@
 Called when a policy is taken up, which is refused if it makes no tree, and by each pass.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.host import Host
 from jupyter_gpupool.pool.policy import Policy, QueueTerms, Resources
 from jupyter_gpupool.scheduling.amounts import (
@@ -15,7 +16,12 @@ from jupyter_gpupool.scheduling.amounts import (
     Kinds,
     devices_of,
 )
-from jupyter_gpupool.scheduling.queue_checks import check_guarantees, grow
+from jupyter_gpupool.scheduling.queue_checks import (
+    check_guarantees,
+    grow,
+    refusals_of_guarantees,
+    refusals_of_queues,
+)
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, UserLimits
 from jupyter_gpupool.scheduling.unset_guarantees import filled
 
@@ -26,9 +32,19 @@ def tree_of(policy: Policy) -> QueueTree:
     Raises:
         BadRequest: If they form none, or a number among them makes no sense; it names the queue.
     """
-    kinds = _kinds(policy)
-    tree = grow(kinds, [_queue(policy, kinds, terms, n) for n, terms in enumerate(policy.queues)])
+    kinds, queues = _queues(policy)
+    tree = grow(kinds, queues)
     return filled(tree, {terms.name: _is_said(kinds, terms.guarantee) for terms in policy.queues})
+
+
+def refusals_of_tree(policy: Policy, hosts: Iterable[Host]) -> Iterator[BadRequest]:
+    """All for which `tree_of` or, if none, `check_against` would refuse a policy."""
+    kinds, queues = _queues(policy)
+    refusals = tuple(refusals_of_queues(kinds, queues))
+    yield from refusals
+    if not refusals:
+        tree = tree_of(policy)
+        yield from refusals_of_guarantees(tree, _known_capacity(tree, hosts))
 
 
 def check_against(tree: QueueTree, hosts: Iterable[Host]) -> None:
@@ -40,13 +56,22 @@ def check_against(tree: QueueTree, hosts: Iterable[Host]) -> None:
     Raises:
         BadRequest: With the numbers.
     """
-    known = [host for host in hosts if host.devices]
-    check_guarantees(tree, capacity_of(tree, known) if known else None)
+    check_guarantees(tree, _known_capacity(tree, hosts))
 
 
 def capacity_of(tree: QueueTree, hosts: Iterable[Host]) -> Amount:
     """What hosts have, in the kinds of a tree, whether or not they are there now."""
     return _capacity(tree.kinds, hosts)
+
+
+def _known_capacity(tree: QueueTree, hosts: Iterable[Host]) -> Amount | None:
+    known = [host for host in hosts if host.devices]
+    return capacity_of(tree, known) if known else None
+
+
+def _queues(policy: Policy) -> tuple[Kinds, list[Queue]]:
+    kinds = _kinds(policy)
+    return kinds, [_queue(policy, kinds, terms, n) for n, terms in enumerate(policy.queues)]
 
 
 def _kinds(policy: Policy) -> Kinds:
