@@ -66,7 +66,9 @@ def test_restarted_kernel_attaches_to_its_claim(notebook: MakeNotebook) -> None:
     """A claim whose `close` never ran is still there, with its results."""
     one = notebook()
     one.run("import jupyter_gpupool as gpupool; from distributed import Client")
-    one.run("cluster = gpupool.attach(gpupool.claim(1, name='kept', wait=False).claim_id)")
+    # Held on to: a cluster that is forgotten gives its claim back.
+    one.run("mine = gpupool.claim(1, name='kept', wait=False)")
+    one.run("cluster = gpupool.attach(mine.claim_id)")
     one.run("client = Client(cluster); client.publish_dataset(answer=client.submit(lambda: 42))")
     one.kill()
     one.restart()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, UserName
 from jupyter_gpupool.pool.rules import Rules
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT
-from jupyter_gpupool.scheduling.decisions import Decisions
+from jupyter_gpupool.scheduling.decisions import Decisions, Grant
 from jupyter_gpupool.scheduling.kept_books import KeptBooks
 from jupyter_gpupool.scheduling.pool_view import ClaimView, PoolView
 from jupyter_gpupool.scheduling.queues import Queue, QueueTree, link, user_leaf, with_users
@@ -116,10 +116,17 @@ class World:
         """The same where a look of the kept books takes several passes, and how many it took."""
         full, goes = plan(self.view()), 1
         kept = self.books.decide()
-        while kept.unfinished and kept.changes_nothing:
-            kept, goes = self.books.decide(), goes + 1
+        # A promise that can be kept is kept by the first go, whatever the others come to.
+        while kept.unfinished and all(self._was_promised(grant) for grant in kept.grants):
+            if kept.takes or kept.moves or kept.promises:
+                break
+            later, goes = self.books.decide(), goes + 1
+            kept = replace(later, grants=(*kept.grants, *later.grants))
         self._carry_out(kept)
         return replace(full, waits=()), kept, goes
+
+    def _was_promised(self, grant: Grant) -> bool:
+        return set(grant.workers) <= set(self.claims[grant.claim_id].promised)
 
     def settle(self, most: int = 400) -> None:
         """Take passes over the kept books until there is nothing left to do or to look for."""

@@ -188,8 +188,10 @@ def _scale(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> str:
         least = "" if bounds.minimum == bounds.maximum else f"{bounds.minimum} to "
         reason = f"Scaled to {least}{plural(bounds.maximum, 'worker')}."
         after = take(unit, claim.id, Rescaled(reason=reason, bounds=bounds))
-        # What has not registered yet holds no result, so it needs nobody's choice.
-        _end_surplus(unit, after, lambda lease: lease.phase is LeasePhase.GRANTED)
+        # What has not registered yet holds no result, so it needs nobody's choice; nor does
+        # anything as long as nobody could reach the scheduler.
+        unreached = after.scheduler is None or after.scheduler.address is None
+        _end_surplus(unit, after, lambda lease: unreached or lease.phase is LeasePhase.GRANTED)
         _run_if_enough(unit, after)
     return claim.id
 
