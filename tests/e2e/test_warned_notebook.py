@@ -79,7 +79,9 @@ def test_hibernated_claim_keeps_its_results_and_resumes_from_a_cell(notebook: No
     look = "import jupyter_gpupool as gpupool; print(gpupool.claims()[0].phase)"
     eventually(lambda: "hibernated" in notebook.run(look), 20, "it hibernates")
     assert "Results are kept until" in notebook.run("%gpupool ls")
-    assert "resum" in notebook.run("%gpupool resume") + notebook.run(look)
+    # A device is free: it may have been granted in the same moment.
+    told = notebook.run("%gpupool resume")
+    assert any(phase in told for phase in ("resuming", "starting"))
     eventually(lambda: "running" in notebook.run(look), 20, "it runs again")
     assert "3\n" in notebook.run("print(future.result())")
 
