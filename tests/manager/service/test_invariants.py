@@ -105,10 +105,14 @@ class Life(RuleBasedStateMachine):
     @rule(which=_which, least=st.integers(1, 3), more=st.integers(0, 2))
     def scale(self, which, least, more):
         claim = self.claims()[which % len(self.claims())]
+        sleeps = claim.phase in (Phase.HIBERNATING, Phase.HIBERNATED)
         try:
             self.run(self.pool.scale(claim, least, least + more))
         except Conflict:
-            assert claim.is_over or claim.phase in (Phase.HIBERNATING, Phase.HIBERNATED)
+            assert claim.is_over or sleeps
+        else:
+            wanted = (claim.bounds.minimum, claim.bounds.maximum)
+            assert not sleeps or wanted == (least, least + more)
 
     @rule(which=_which)
     def connect(self, which):
@@ -308,14 +312,9 @@ def test_laws_of_leases_hold_whatever_happens(start_pool, few_claims, policy, sh
 
 
 class ManyLife(Life):
-    """So many claims that no pass explains them, and that each looks at what is new alone.
-
-    What is free is granted before room is made (docs/scheduling.md): with a policy by which leases
-    are taken back, the next pass may have something to decide.
-    """
+    """So many claims that no pass explains them, and that each looks at what is new alone."""
 
     policy = _TEAMS
-    a_second_pass_decides_nothing_new = None
 
 
 @pytest.mark.parametrize("shapes", [(ONE_DEVICE,), _SHAPES], ids=["whole", "parts"])
