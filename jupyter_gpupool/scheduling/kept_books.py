@@ -88,16 +88,12 @@ class KeptBooks(BooksBetweenPasses):
         is_unfinished = not self._looking.is_done or not self._seeking.is_done
         return replace(made.decisions(ledger), unfinished=is_unfinished or self._holders.unfinished)
 
-    def decide_all(self, *, explain: bool) -> Decisions:
-        """Take a pass that looks at everybody, at those with bookings too, whatever has happened.
-
-        Args:
-            explain: Also say why everybody else waits.
-        """
+    def decide_all(self) -> Decisions:
+        """Take a pass that looks at everybody, at those with bookings too, whatever has happened."""
         self._looking.stop()
         self._divide()
         made, steps = Made(), reduce(or_, (search.step for search in self._steps), Steps.GRANT)
-        decided = decide(self.ledger, steps, explain=explain, made=made)
+        decided = decide(self.ledger, steps, explain=False, made=made)
         self._enter(made.touched)
         self._freed = 0
         self._untried.clear()

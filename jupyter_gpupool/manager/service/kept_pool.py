@@ -105,7 +105,7 @@ class KeptPool:
             books = self._anew(view, steps)
         self._seen, self._claims = view, {claim.id: claim for claim in view.claims}
         if _is_booked(view):
-            passed = self._passed(books, books.decide_all(explain=False))
+            passed = self._passed(books, books.decide_all())
             self._may_go_on = False
             return passed
         return self._passed(books, books.decide())
