@@ -89,7 +89,7 @@ class KeptBooks(BooksBetweenPasses):
         return replace(made.decisions(ledger), unfinished=is_unfinished or self._holders.unfinished)
 
     def decide_all(self) -> Decisions:
-        """Take a pass that looks at everybody, at those with bookings too, whatever has happened."""
+        """Take a pass that looks at everybody, those with bookings too, whatever has happened."""
         self._looking.stop()
         self._divide()
         made, steps = Made(), reduce(or_, (search.step for search in self._steps), Steps.GRANT)
