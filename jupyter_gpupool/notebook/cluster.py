@@ -17,16 +17,17 @@ from distributed.core import Status
 from distributed.utils import NoOpAwaitable
 
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError
+from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError, Unavailable
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
 from .arrivals import Arrivals
 from .card import card_html
-from .clients import EndsByItself, end_clients, fail_results
+from .clients import end_clients, fail_results
 from .following import Following, Listener
 from .giving_back import give_back, give_back_at_exit, give_back_now
-from .greeting import Greeting
+from .greeting import Greeted, Greeting
 from .in_use import InUse
+from .losing import EndsByItself, unless_lost
 from .moments import here_and_now
 from .opening import Opened, Opening, lost
 from .reclaiming import Reclaiming
@@ -66,7 +67,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         self._timeout_s = timeout_s
         self._voice = Voice(quiet=quiet)
         self._arrivals = Arrivals()
-        self._lost: ClaimLost | None = None
+        self.lost: ClaimLost | None = None
         self.is_over = asyncio.Event()
         self._is_hung_up = asyncio.Event()
         self._security: ClaimSecurity | None = None
@@ -118,8 +119,8 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         Raises:
             ClaimLost: If the claim has ended by itself.
         """
-        if self._lost is not None:
-            raise self._lost
+        if self.lost is not None:
+            raise self.lost
         address: str = super().scheduler_address
         return address
 
@@ -213,17 +214,37 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         self._on_loop(self._greeting.begin, connection)
 
     async def _connect(self, opened: Opened) -> None:
-        # Events told that it runs, and nothing of its leases; asked for beside, it costs no time.
-        look = self.pool.background.bridge(lambda _say: self._opening.refresh(), self._voice.hear)
-        greeted, view = await asyncio.gather(self._greeting.finish(opened.connection), look)
-        self._security, self.scheduler_comm = greeted.security, greeted.scheduler
-        self._dashboard_url = opened.connection.dashboard_url
-        await super()._start()
-        self._warming = asyncio.ensure_future(greeted.warm_workers())
+        """Reach its scheduler.
+
+        Raises:
+            ClaimLost: If that is gone, and the claim with it.
+            Unavailable: If it cannot be reached otherwise.
+        """
         listener = Listener(changed=self._has_changed, ended=self._has_ended)
-        self._has_changed(view)
-        self._following = Following(self.pool, view, listener)
+        self._following = Following(self.pool, opened.view, listener)
         self._following.start()
+        try:
+            greeted = await unless_lost(self, self._reach(opened.connection, self._following))
+        except ClaimLost:
+            await self._is_hung_up.wait()
+            raise
+        except Unavailable:
+            await self._hang_up()
+            raise
+        self._warming = asyncio.ensure_future(greeted.warm_workers())
+
+    async def _reach(self, connection: ConnectionView, following: Following) -> Greeted:
+        # Events told that it runs, and nothing of its leases; waited for beside, it costs no time.
+        look = self.pool.background.bridge(lambda _say: following.first_look())
+        greeted, _ = await asyncio.gather(self._meet(connection), look)
+        return greeted
+
+    async def _meet(self, connection: ConnectionView) -> Greeted:
+        greeted = await self._greeting.finish(connection)
+        self._security, self.scheduler_comm = greeted.security, greeted.scheduler
+        self._dashboard_url = connection.dashboard_url
+        await super()._start()
+        return greeted
 
     # How it ends
 
@@ -326,21 +347,23 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         """The claim has ended without our doing: say so once, and let nothing hang."""
         if self.status in _NOT_RUNNING:
             return
-        self._lost = lost(self.name, reason)
+        self.lost = lost(self.name, reason)
         over = {"phase": Phase.ENDING, "reason": reason, "warning": None}
         self._opening.view = self._opening.view_now.model_copy(update=over)
         # First of all: a connection that breaks meanwhile would cancel them without a reason.
-        fail_results(self, self._lost)
+        fail_results(self, self.lost)
         self.status = Status.closing
         self.is_over.set()
         self._is_settled()
-        self._voice.say(str(self._lost))
+        self._voice.say(str(self.lost))
         await self._hang_up()
-        fail_results(self, self._lost)
+        fail_results(self, self.lost)
 
     def _abandon(self) -> None:
         """It never ran, and what was asked for has been given up."""
         self._voice.wait_is_over()
+        if self._following is not None:
+            self._following.stop()
         self.status = Status.closed
         self._is_settled()
 
@@ -353,14 +376,14 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
             self._finalizer.detach()
 
     def _check_open(self) -> None:
-        if self._lost is not None:
-            raise self._lost
+        if self.lost is not None:
+            raise self.lost
         if self.status in _NOT_RUNNING:
             raise Conflict(f"Claim {self.name} has been closed.", hint="Claim again to go on.")
 
     def __repr__(self) -> str:
-        if self._lost is not None:
-            return f"{type(self).__name__}({self.name!r}, lost: {self._lost.message})"
+        if self.lost is not None:
+            return f"{type(self).__name__}({self.name!r}, lost: {self.lost.message})"
         text: str = super().__repr__()
         return text
 

@@ -15,6 +15,7 @@ from jupyter_gpupool.pool.errors import NotFound, PoolError, Unavailable
 from jupyter_gpupool.pool.event import EventKind
 from jupyter_gpupool.protocol.api import ClaimView, EventView
 
+_LOOK_WITHIN_S = 1.0
 _OVER = (EventKind.CLAIM_ENDING, EventKind.CLAIM_ENDED)
 
 
@@ -33,6 +34,7 @@ class Following:
         self._pool = pool
         self._view = view
         self._listener = listener
+        self._is_seen = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -42,6 +44,12 @@ class Following:
     def stop(self) -> None:
         """Say nothing more; from any thread."""
         self._pool.background.loop.call_soon_threadsafe(self._end)
+
+    async def first_look(self) -> None:
+        """Wait until the claim was seen once, or nobody tells; on the background loop."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_WITHIN_S):
+                await self._is_seen.wait()
 
     def _begin(self) -> None:
         self._task = asyncio.create_task(self._follow(), name=f"gpupool claim {self._view.id}")
@@ -57,8 +65,7 @@ class Following:
 
     async def _end_of_it(self) -> str:
         async with self._pool.events.watch(self._view.id, after=self._view.seq) as watch:
-            # Its leases are known from the start unless it had to wait for them.
-            reason = None if self._view.leases else await self._load()
+            reason = await self._load()
             while reason is None:
                 reason = await self._hear(await watch.next())
             return reason
@@ -81,4 +88,5 @@ class Following:
             if self._view.phase in (Phase.ENDING, Phase.ENDED):
                 return self._view.reason
             self._listener.changed(self._view)
+            self._is_seen.set()
         return None

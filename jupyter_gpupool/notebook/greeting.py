@@ -16,9 +16,9 @@ from typing import Any
 from distributed.core import rpc
 from distributed.protocol.pickle import dumps
 
-from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.protocol.api import ConnectionView
 
+from .losing import unreachable
 from .modules import modules_beside
 from .modules_plugin import ModulesBeside, ModulesOnScheduler
 from .security import ClaimSecurity
@@ -68,11 +68,7 @@ class Greeting:
             await ahead.scheduler.close_rpc()
         greeted = await _greet(connection)
         if greeted is None:
-            raise Unavailable(
-                f"The claim runs, but its scheduler at {connection.scheduler_address} cannot be"
-                " reached.",
-                hint="Check that this machine can reach that host.",
-            )
+            raise unreachable(f"nothing answers at {connection.scheduler_address}")
         return greeted
 
 

@@ -197,18 +197,6 @@ class Opening:
                     view = await self.pool.client.claim(view.id, patience_s=0)
         return view
 
-    async def refresh(self) -> ClaimView:
-        """The claim that runs, with its leases as they are by now; as last seen if nobody tells.
-
-        One that is over meanwhile stays as it was seen: whoever follows it hears of the end.
-        """
-        with contextlib.suppress(PoolError, TimeoutError):
-            async with asyncio.timeout(_LAST_LOOK_WITHIN_S):
-                view = await self.pool.client.claim(self.view_now.id, patience_s=0)
-            if view.phase in _REACHABLE:
-                self.view = view
-        return self.view_now
-
     async def give_up(self, reason: str) -> None:
         """Release what this opening asked for, if it is not over; a claim found stays as it is.
 

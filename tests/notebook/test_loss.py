@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster, Status, wait
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
-from jupyter_gpupool.notebook.claim import claim
+from jupyter_gpupool.notebook.claim import attach, claim
 from jupyter_gpupool.notebook.clients import fail_results
 from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.pool.errors import ClaimLost, Unavailable
@@ -34,6 +34,53 @@ def test_killed_scheduler_is_a_lost_claim_within_seconds(
     told = [line for line in capsys.readouterr().err.splitlines() if "doomed has ended" in line]
     assert len(told) == 1
     client.close()
+
+
+def test_client_made_while_its_scheduler_dies_raises_the_reason(pool: Pool) -> None:
+    """Whichever is first, the broken connection or the word of the pool."""
+    cluster, scheduler = _claim_and_its_scheduler(pool)
+    os.kill(scheduler, signal.SIGKILL)
+    with pytest.raises(ClaimLost, match="scheduler"):
+        Client(cluster)
+    _wait_until_closed(cluster)
+
+
+async def test_awaited_client_of_a_dying_scheduler_raises_the_reason(pool: Pool) -> None:
+    """On the caller's own loop as well."""
+    async with claim(1, pool=pool, quiet=True, asynchronous=True) as cluster:
+        async with Client(cluster, asynchronous=True) as client:
+            scheduler = await client.run_on_scheduler(os.getpid)
+        os.kill(scheduler, signal.SIGKILL)
+        with pytest.raises(ClaimLost, match="scheduler"):
+            await Client(cluster, asynchronous=True)
+
+
+def test_attaching_to_a_claim_whose_scheduler_dies_raises_the_reason(pool: Pool) -> None:
+    """Nobody has followed it until then."""
+    cluster, scheduler = _claim_and_its_scheduler(pool)
+    os.kill(scheduler, signal.SIGKILL)
+    with pytest.raises(ClaimLost, match="scheduler"):
+        attach(cluster.claim_id, pool=pool, quiet=True)
+    _wait_until_closed(cluster)
+
+
+def test_client_of_a_scheduler_that_does_not_answer_says_so(pool: Pool) -> None:
+    """In one sentence, once it is clear that its claim has not ended."""
+    cluster, scheduler = _claim_and_its_scheduler(pool)
+    os.kill(scheduler, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unavailable, match="its scheduler cannot be reached"):
+            Client(cluster, timeout=1)
+        assert cluster.status == Status.running
+    finally:
+        os.kill(scheduler, signal.SIGCONT)
+    cluster.close()
+
+
+def _claim_and_its_scheduler(pool: Pool) -> tuple[ClaimCluster, int]:
+    cluster = claim(1, pool=pool, quiet=True)
+    with Client(cluster) as client:
+        return cluster, client.run_on_scheduler(os.getpid)
 
 
 def test_result_that_was_waited_for_raises_the_reason(pool: Pool) -> None:
