@@ -18,7 +18,6 @@ from distributed.protocol.pickle import dumps
 
 from jupyter_gpupool.protocol.api import ConnectionView
 
-from .losing import unreachable
 from .modules import modules_beside
 from .modules_plugin import ModulesBeside, ModulesOnScheduler
 from .security import ClaimSecurity
@@ -59,7 +58,7 @@ class Greeting:
         """The scheduler of a claim that runs.
 
         Raises:
-            Unavailable: If it cannot be reached from here.
+            ConnectionError: If it cannot be reached from here.
         """
         ahead = None if self._ahead is None else await self._ahead
         if ahead is not None and ahead.scheduler.address == connection.scheduler_address:
@@ -68,7 +67,7 @@ class Greeting:
             await ahead.scheduler.close_rpc()
         greeted = await _greet(connection)
         if greeted is None:
-            raise unreachable(f"nothing answers at {connection.scheduler_address}")
+            raise ConnectionError(f"nothing answers at {connection.scheduler_address}")
         return greeted
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+import dask
 import pytest
 from distributed import Client, LocalCluster, Status, wait
 
@@ -74,6 +75,23 @@ def test_client_of_a_scheduler_that_does_not_answer_says_so(pool: Pool) -> None:
         assert cluster.status == Status.running
     finally:
         os.kill(scheduler, signal.SIGCONT)
+    cluster.close()
+
+
+def test_attaching_to_a_scheduler_that_does_not_answer_says_so(pool: Pool) -> None:
+    """And leaves the claim to its others."""
+    cluster, scheduler = _claim_and_its_scheduler(pool)
+    os.kill(scheduler, signal.SIGSTOP)
+    try:
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+            pytest.raises(Unavailable, match="its scheduler cannot be reached"),
+        ):
+            attach(cluster.claim_id, pool=pool, quiet=True)
+    finally:
+        os.kill(scheduler, signal.SIGCONT)
+    with Client(cluster) as client:
+        assert client.submit(sum, [1, 2]).result(timeout=WITHIN_S) == 3
     cluster.close()
 
 
