@@ -61,7 +61,7 @@ class Housekeeping:
         self._pace = pace
         self._keep = keep
         self._turn = turn
-        self._stopped = StoppedWatch()
+        self._stopped, self._stopped_zygotes = StoppedWatch(), StoppedWatch()
         self._shares = ShareWatch(pace.share_grace_s)
         self.problem = ""
 
@@ -72,6 +72,7 @@ class Housekeeping:
             self._watch_memory()
             self._watch_shares()
             self._watch_stopped()
+            self._watch_zygotes()
             self._parts.devices.judge(self._hands.forget)
             self._parts.processes.look()
             self._parts.keeper.retry()
@@ -163,3 +164,8 @@ class Housekeeping:
         if self.problem != (problem := sentence_on(stopped)):
             self.problem = problem
             self._turn()
+
+    def _watch_zygotes(self) -> None:
+        for process in self._stopped_zygotes.look_at_pids(self._parts.environments.pids):
+            logger.warning("Zygote %s was stopped, by SIGSTOP or a debugger: killed.", process.pid)
+            send(process, signal.SIGKILL)

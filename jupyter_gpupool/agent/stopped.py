@@ -1,9 +1,11 @@
-"""Sees schedulers and workers that somebody has stopped, by SIGSTOP or with a debugger.
+"""Sees schedulers, workers and zygotes that somebody has stopped, by SIGSTOP or with a debugger.
 
 Called by `housekeeping` at each regular look. One that is stopped while it starts would hold its
 claim up until the manager's patience ends: it is killed, which counts as a crash, so that another
 one is started. One that has come up is its user's to look into: it is left alone, and told of, to
-its user with its claim and to everybody, without whose it is, with its host.
+its user with its claim and to everybody, without whose it is, with its host. A zygote is nobody's,
+and may owe a child that the agent knows of already the word to go on: it is killed, which the
+child takes for its own end.
 """
 
 from collections.abc import Callable, Iterable
@@ -45,12 +47,21 @@ class StoppedWatch:
     def look(self, processes: Iterable[Seen]) -> tuple[Stopped, ...]:
         """Those that were stopped at this look and the ones before it."""
         stopped = [(seen, process) for seen in processes if (process := self._stopped(seen))]
-        self._looks = {process: self._looks.get(process, 0) + 1 for _, process in stopped}
+        for_long = self._count([process for _, process in stopped])
         return tuple(
             Stopped(key=seen.key, process=process, starts=phase_of(seen) in _STARTS)
             for seen, process in stopped
-            if self._looks[process] >= LOOKS
+            if process in for_long
         )
+
+    def look_at_pids(self, pids: Iterable[int]) -> frozenset[ProcessId]:
+        """The same of processes that nobody has a record of; with a watch of their own."""
+        rows = [row for pid in pids if (row := self.read(pid)) is not None]
+        return self._count([row.id for row in rows if row.is_stopped])
+
+    def _count(self, stopped: Iterable[ProcessId]) -> frozenset[ProcessId]:
+        self._looks = {process: self._looks.get(process, 0) + 1 for process in stopped}
+        return frozenset(process for process, looks in self._looks.items() if looks >= LOOKS)
 
     def _stopped(self, seen: Seen) -> ProcessId | None:
         if seen.stage is not Stage.ALIVE or seen.process is None:

@@ -4,10 +4,28 @@ import os
 import signal
 
 import pytest
+from other_python import make_environment, packages_of
 
 from jupyter_gpupool.agent.keys import ProcessKey
 from jupyter_gpupool.agent.procfs import ProcessId
 from jupyter_gpupool.agent.stopped import LOOKS, Stopped, StoppedWatch, sentence_on
+from jupyter_gpupool.protocol.link import WantedWorker
+
+WARM_WITHIN_S = 60.0
+STOPS_BEFORE_THE_WORD = """
+import os, signal, socket
+
+def stop_before(say, is_word):
+    def stopping(*what):
+        if is_word(what) and os.path.exists({path!r}):
+            os.unlink({path!r})
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return say(*what)
+    return stopping
+
+os.write = stop_before(os.write, lambda what: what[1] == b"\\n")
+socket.send_fds = stop_before(socket.send_fds, lambda what: True)
+"""
 
 
 @pytest.fixture
@@ -70,6 +88,32 @@ async def test_worker_stopped_while_it_starts_is_started_again(
     os.kill(before.workers[0].pid, signal.SIGSTOP)
     after = await manager_end.until(lambda report: report.workers[0].restarts == 1)
     assert "it was stopped, by SIGSTOP" in after.workers[0].problem
+
+
+@pytest.fixture
+def zygote_that_stops(tmp_path):
+    """Its interpreter, and a file: while that is there, it stops once it has told of a child."""
+    python, stops_next = make_environment(tmp_path / "stops"), tmp_path / "next"
+    code = STOPS_BEFORE_THE_WORD.format(path=str(stops_next))
+    (packages_of(python) / "sitecustomize.py").write_text(code)
+    return python, stops_next
+
+
+async def test_child_whose_zygote_is_stopped_before_its_word_is_started_again(
+    agent, manager_end, real_claim, zygote_that_stops
+) -> None:
+    """The agent knows of the child, which waits to be told that it does."""
+    python, stops_next = zygote_that_stops
+    environments = f"--AgentApp.environments=own={python.parent.parent}"
+    agent.start(environments, "--AgentApp.sample_interval_s=0.1")
+    first = await manager_end.until(lambda report: len(report.devices) == 2)
+    stops_next.touch()
+    worker = WantedWorker(lease_id="l1", device=first.devices[0].device.uuid)
+    await manager_end.want(real_claim("c1", worker, scheduler=None, environment="own"))
+    after = await manager_end.until(
+        lambda report: report.workers and report.workers[0].restarts == 1, WARM_WITHIN_S
+    )
+    assert not stops_next.exists(), after.workers
 
 
 async def test_stopped_scheduler_is_told_and_left_alone(
