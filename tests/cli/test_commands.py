@@ -201,7 +201,7 @@ def test_claim_goes_to_the_queue_and_class_that_are_named(ask: Ask, run_here: Ru
 def test_estimate_says_when_and_claims_nothing(ask: Ask, run_here: Run) -> None:
     """Now, later, or never; and what would start instead."""
     _wait_until_free(ask)
-    assert run_here("estimate", "4").stdout == "4 now\n"
+    assert run_here("estimate", "4", "--expected", "1h").stdout == "4 now\n"
     holder = ask("claim", "3", "--detach")
     _wait_for_phase(ask, holder["id"], "running")
     told = ask("estimate", "2", "--expected", "1h")
