@@ -3,7 +3,9 @@
 Asked once a pass for each shape that waits, so that a claim can be told what it waits for.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.ids import HostId
@@ -88,6 +90,12 @@ class Counting:
             for host_id, model, memory_bytes, obstacle in self._hindered
             if _would_do(shape, model, memory_bytes) and host_id not in out
         )
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """The models of all devices as their hosts call them, most numerous first."""
+        counted = Counter(device.model for host in self._inventory.hosts for device in host.devices)
+        return tuple(sorted(counted, key=lambda model: (-counted[model], model)))
 
     def _shut_out(self, shape: WorkerShape) -> int:
         """Bits of the bays on hosts where a shape may not run or that lack its labels."""

@@ -5,7 +5,7 @@ counted is counted once for all of them: thousands in line cost little.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.units import format_bytes, plural
@@ -26,6 +26,8 @@ _OBSTACLES = {
     Obstacle.FREEING: "still being freed",
     Obstacle.HOST: "on a host that takes nothing more now",
 }
+
+_MOST_MODELS = 5
 
 
 class _Seen(NamedTuple):
@@ -63,7 +65,7 @@ class _Telling:
         member, constraint = hindrance.member, hindrance.constraint
         seen = self._see(member.view.worker)
         if seen.largest.workers < member.view.minimum:
-            return self._waiting(member, Constraint.NEVER, _never(member, seen.largest), seen)
+            return self._waiting(member, Constraint.NEVER, self._never(member, seen), seen)
         if constraint is Constraint.DEVICES and seen.free >= member.needs:
             constraint = Constraint.GANG
         reason = self._reason(hindrance, constraint, seen)
@@ -80,6 +82,15 @@ class _Telling:
         return sum(
             count for bays, count in self._ahead.items() if bays & seen.bays or bays == seen.bays
         )
+
+    def _never(self, member: Member, seen: _Seen) -> str:
+        told = (
+            _too_many(member, seen.largest),
+            _other_models(member.view.worker.model, self._counting.models),
+            member.view.barred_why,
+            "It starts when a host brings more.",
+        )
+        return " ".join(filter(None, told))
 
     def _reason(self, hindrance: Hindrance, constraint: Constraint, seen: _Seen) -> str:
         member = hindrance.member
@@ -177,16 +188,21 @@ def _lacks(member: Member) -> int:
     return lacking if lacking > 0 else member.view.maximum - member.has
 
 
-def _never(member: Member, largest: Gang) -> str:
+def _too_many(member: Member, largest: Gang) -> str:
     each = max(1, member.view.worker.devices)
     what = _described(member, member.view.minimum * each)
     hosts = f" on {plural(largest.hosts, 'host')}" if largest.hosts > 1 else ""
-    why = f" {member.view.barred_why}" if member.view.barred_why else ""
     has = "would fit" if member.view.worker.share else "joined"
-    return (
-        f"Not possible as the pool is: {what} wanted, {largest.workers * each} {has}{hosts}.{why}"
-        " It starts when a host brings more."
-    )
+    return f"Not possible as the pool is: {what} wanted, {largest.workers * each} {has}{hosts}."
+
+
+def _other_models(wanted: str, models: Sequence[str]) -> str:
+    """What to ask for instead of a model that no device is of; "" if one is, or there is none."""
+    if not models or any(wanted in model.lower() for model in models):
+        return ""
+    more = len(models) - _MOST_MODELS
+    named = ", ".join(models[:_MOST_MODELS]) + (f" and {more} more" if more > 0 else "")
+    return f"The pool's models: {named}."
 
 
 def _described(member: Member, count: int) -> str:

@@ -19,6 +19,13 @@ def test_largest_gang_is_of_the_empty_pool() -> None:
     assert Counting(inventory).largest(WorkerShape(device_memory_bytes=81 * GIB)) == Gang(0, 0)
 
 
+def test_models_are_listed_as_hosts_call_them() -> None:
+    """The most numerous first."""
+    devices = (*some_devices("h0", 2), *some_devices("h0-m", 1, model="MIG 1g"))
+    counting = Counting(Inventory([a_host("h0", devices), a_host("h1", 4, model="NVIDIA T4")]))
+    assert counting.models == ("NVIDIA T4", "A100", "MIG 1g")
+
+
 def test_cores_and_memory_bound_the_largest_gang() -> None:
     """A host holds no more workers than its cores and its memory serve."""
     hosts = [a_host("h0", 8, cpu=8 * CORE), a_host("h1", 8, memory_bytes=20 * GIB), a_host("h2", 8)]
