@@ -18,6 +18,7 @@ from traitlets import Bool, Dict, Float, Int, List, Unicode
 
 from jupyter_gpupool import __version__
 from jupyter_gpupool.pool.errors import BadRequest, PoolError
+from jupyter_gpupool.protocol.private_file import read_token
 
 from .device_watch import Pace
 from .devices.opening import open_devices
@@ -283,13 +284,7 @@ class AgentApp(JupyterApp):
         """Read the token, and take it out of the environment so that no child inherits it."""
         token = os.environ.pop(_TOKEN, "")
         if self.token_file:
-            try:
-                token = Path(self.token_file).read_text()
-            except OSError as error:
-                raise BadRequest(
-                    f"The token file {self.token_file} cannot be read: {error.strerror}.",
-                    field="token_file",
-                ) from error
+            return read_token(self.token_file, otherwise=f"set {_TOKEN}")
         if not token.strip():
             raise BadRequest(
                 "The agent has no token.",

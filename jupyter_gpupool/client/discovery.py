@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jupyter_gpupool.pool.errors import BadRequest, NotAuthenticated, NotFound
+from jupyter_gpupool.protocol.private_file import read_private, read_token
 from jupyter_gpupool.protocol.runtime_file import RuntimeFile, runtime_file_name
 
 from .address import PoolAddress, Source
-from .private_file import read_private
 from .this_host import ThisHost, started_at
 
 URL = "GPUPOOL_URL"
@@ -37,7 +37,7 @@ def from_environment(environ: Mapping[str, str]) -> PoolAddress | None:
     Raises:
         BadRequest: If it names a token, but no pool to use it for.
         NotAuthenticated: If it names a pool but no token for it.
-        NotAllowed: If the token's file is open to others.
+        PoolError: If the token's file cannot be used; the sentence says why.
     """
     url = environ.get(URL, "").strip()
     if not url:
@@ -89,19 +89,11 @@ def _token(environ: Mapping[str, str]) -> str:
     if token := environ.get(TOKEN, "").strip():
         return token
     if path := environ.get(TOKEN_FILE, ""):
-        return _token_in(Path(os.path.expanduser(path)))  # noqa: PTH111 - of an unknown user, it stays
+        return read_token(path, otherwise=f"set {TOKEN}")
     raise NotAuthenticated(
         f"{URL} names a pool, but there is no token for it.",
-        hint=f"Set {TOKEN_FILE} to a file that only you can read, or {TOKEN}.",
-    )
-
-
-def _token_in(path: Path) -> str:
-    if token := read_private(path, what="token file").strip():
-        return token
-    raise NotAuthenticated(
-        f"The token file {path} is empty.",
-        hint=f"Write the token into it, or set {TOKEN}.",
+        hint=f"Set {TOKEN_FILE} to a file that only you can read, or {TOKEN}; whoever runs the pool"
+        " makes you a token: jupyter gpupool token create --user NAME.",
     )
 
 

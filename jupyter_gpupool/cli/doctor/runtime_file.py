@@ -7,9 +7,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from jupyter_gpupool.client.discovery import runtime_file
-from jupyter_gpupool.client.private_file import read_private
 from jupyter_gpupool.client.this_host import ThisHost
 from jupyter_gpupool.pool.errors import NotAllowed, NotFound
+from jupyter_gpupool.protocol.private_file import read_private
 from jupyter_gpupool.protocol.runtime_file import RuntimeFile
 
 from .finding import Finding, note, problem, warning, well
