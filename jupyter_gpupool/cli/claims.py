@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jupyter_gpupool.notebook.command_line import bounds, devices
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.units import parse_duration, plural
 
@@ -148,31 +148,6 @@ def shortage(workers: int, status: "StatusView") -> str:
         # One that has just been started is no pool of 0 devices: its hosts are still to join.
         return "No host of the pool is in touch now."
     return f"The pool has no more than {plural(status.devices, 'device')} now."
-
-
-def devices(text: str) -> tuple[int, int] | float:
-    """Read "2", "1-4" or "0.5".
-
-    Raises:
-        BadRequest: If it is none of them.
-    """
-    try:
-        return bounds(text) if "." not in text else float(text)
-    except (BadRequest, ValueError):
-        hint = 'Write for example 2, "1-4", or 0.5 for a part of one.'
-        raise BadRequest(f"{text!r} is no number of devices.", hint=hint) from None
-
-
-def bounds(text: str) -> tuple[int, int]:
-    """Read "2" or "1-4".
-
-    Raises:
-        BadRequest: If it is neither.
-    """
-    low, _, high = text.partition("-")
-    if not low.isdecimal() or not (high or low).isdecimal():
-        raise BadRequest(f"{text!r} is no number.", hint='Write for example 2, or "1-4".')
-    return int(low), int(high or low)
 
 
 def ended_after(views: "Sequence[ClaimView]", moment: datetime) -> "Sequence[ClaimView]":

@@ -2,8 +2,10 @@
 
 import click
 
+from jupyter_gpupool.notebook.command_line import devices
+
 from .asking import ask
-from .claims import claim_terms, devices
+from .claims import claim_terms
 from .output import json_option, show_json
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from jupyter_gpupool import __version__
+from jupyter_gpupool.notebook.command_line import Commands, mistake_in_words
 from jupyter_gpupool.pool.errors import BadRequest, PoolError
 
 from .claims import claim, claims, release, scale
@@ -30,14 +31,18 @@ from .tokens import token
 from .usage import usage
 from .using import environments, explain, keep, log
 
+_NAME = "jupyter gpupool"
 _POOL_ERROR = 1
 _USAGE = 2
 _INTERRUPTED = 130
 _BY_SIGNAL = 128
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="jupyter gpupool")
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name=_NAME)
 def root() -> None:
     """One pool of all your GPUs, claimed in a fraction of a second.
 
@@ -81,9 +86,7 @@ for _command in (
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; a user's mistake is never a traceback."""
     try:
-        exit_status = root.main(
-            args=list(arguments), prog_name="jupyter gpupool", standalone_mode=False
-        )
+        exit_status = root.main(args=list(arguments), prog_name=_NAME, standalone_mode=False)
     except PoolError as error:
         _complain(error.message, error.hint)
         return _USAGE if isinstance(error, BadRequest) else _POOL_ERROR
@@ -93,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
     except Stopped as stopped:
         return _BY_SIGNAL + stopped.signum
     except click.ClickException as error:
-        error.show()
+        _tell(error)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python would complain once more at exit.
@@ -102,6 +105,13 @@ def run(arguments: Sequence[str]) -> int:
     return exit_status if isinstance(exit_status, int) else 0
 
 
+def _tell(error: click.ClickException) -> None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    else:
+        _complain(mistake_in_words(error, _NAME))
+
+
 def _complain(message: str, hint: str = "") -> None:
     text = " ".join(f"{message} {hint}".split())
-    click.echo(f"jupyter gpupool: {text}", err=True)
+    click.echo(f"{_NAME}: {text}", err=True)

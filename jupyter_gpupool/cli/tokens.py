@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jupyter_gpupool.notebook.command_line import Commands
 from jupyter_gpupool.pool.units import parse_duration
 
 from .asking import ask, the_pool
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from jupyter_gpupool.protocol.api import TokenView
 
 
-@click.group()
+@click.group(cls=Commands)
 def token() -> None:
     """Make, list and revoke tokens."""
 

@@ -64,9 +64,9 @@ def log(claim: str, *, process: str | None, lines: int, as_json: bool) -> None:
 @json_option
 def keep(claim: str, time: str, *, reason: str, as_json: bool) -> None:
     """Have CLAIM not taken as idle for TIME from now on, such as "1h"; 0 takes that back."""
-    from jupyter_gpupool.pool.units import parse_duration  # noqa: PLC0415 - as above
+    from jupyter_gpupool.notebook.answers import kept_s  # noqa: PLC0415 - as above
 
-    for_s = 0.0 if time == "0" else parse_duration(time, field="time").total_seconds()
+    for_s = kept_s(time)
 
     async def question(client: "PoolClient") -> "ClaimView":
         return await client.keep_alive((await client.find_claim(claim)).id, for_s, reason)
@@ -91,8 +91,10 @@ def environments(*, as_json: bool) -> None:
 def _kept(view: "ClaimView") -> str:
     if view.kept_until is None:
         return f"Claim {view.name} may be taken as idle again."
-    until = view.kept_until.astimezone()
-    return f"Claim {view.name} is kept until {until:%H:%M}, however idle it is."
+    from jupyter_gpupool.notebook.moments import clock, here_and_now  # noqa: PLC0415 - as above
+
+    until = clock(view.kept_until, here_and_now())
+    return f"Claim {view.name} is kept until {until}, however idle it is."
 
 
 def _show(view: "View", *, as_json: bool) -> None:

@@ -144,12 +144,20 @@ async def explanation_of(client: "PoolClient", claim_id: str) -> Explanation:
     return _as(Explanation, await client.explanation(claim_id))
 
 
+def kept_s(duration: Duration) -> float:
+    """For how many seconds a claim shall be kept; 0 takes a keep back.
+
+    Raises:
+        BadRequest: If that is no time.
+    """
+    is_none = duration in (0, "0", timedelta(0))
+    return 0.0 if is_none else parse_duration(duration, field="duration").total_seconds()
+
+
 async def kept_for(
-    client: "PoolClient", claim_id: str, duration: Duration, reason: str
+    client: "PoolClient", claim_id: str, for_s: float, reason: str
 ) -> datetime | None:
     """Keep a claim and say until when, in this machine's zone; None once it is kept no more."""
-    is_none = duration in (0, "0", timedelta(0))
-    for_s = 0 if is_none else parse_duration(duration, field="duration").total_seconds()
     view = await client.keep_alive(claim_id, for_s, reason)
     heard(view)
     until = view.kept_until

@@ -19,6 +19,7 @@ from .answers import (
     claim_as_it_was,
     explanation_of,
     kept_for,
+    kept_s,
     logs_of,
     status_of,
 )
@@ -109,7 +110,8 @@ def keep_alive(
         reason: Shown to admins.
         pool: As of `explain`.
     """
-    return _of(name, pool, lambda client, claim_id: kept_for(client, claim_id, duration, reason))
+    for_s = kept_s(duration)
+    return _of(name, pool, lambda client, claim_id: kept_for(client, claim_id, for_s, reason))
 
 
 def hibernate(name: str = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:

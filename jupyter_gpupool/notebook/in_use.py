@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.protocol.api import ClaimView
 
-from .answers import Explanation, Logs, explanation_of, kept_for, logs_of
+from .answers import Explanation, Logs, explanation_of, kept_for, kept_s, logs_of
 from .reclaiming import OnReclaim, Reclaiming
 from .terms import Duration
 
@@ -58,8 +58,9 @@ class InUse:
             BadRequest: If that is no time.
             PoolError: If the pool's policy does not allow it.
         """
+        for_s = kept_s(duration)
         until: datetime | None = self._ask(
-            lambda client: kept_for(client, self.claim_id, duration, reason)
+            lambda client: kept_for(client, self.claim_id, for_s, reason)
         )
         return until
 

@@ -48,7 +48,37 @@ def test_pool_that_does_not_answer_is_one_line(run: Run) -> None:
 def test_nonsense_is_refused_before_anybody_is_asked(run: Run, arguments: tuple[str, ...]) -> None:
     """Status 2, and nothing of Python shows."""
     done = run(*arguments)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith("jupyter gpupool: ")
+
+
+_WINDOW = ("--queue", "default", "--from", "now", "--until", "1h")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "valid"),
+    [
+        (("claim", "-1"), 'Write for example 2, "1-4", or 0.5 for a part of one.'),
+        (("claim", "-0.5", "--detach"), 'Write for example 2, "1-4", or 0.5'),
+        (("estimate", "-2", "--model", "A100"), 'Write for example 2, "1-4", or 0.5'),
+        (("scale", "x", "-3"), 'Write for example 2, or "1-4".'),
+        (("keep", "x", "-1h"), 'Write for example "2h".'),
+        (("keep", "x", "1h", "--reason", "-1h", "-2"), "unexpected extra argument (-2)"),
+        (("claim", "2", "--time-limit", "-1h"), 'Write for example "2h".'),
+        (("reserve", "-1", *_WINDOW), "-1 is not in the range x>=1"),
+        (("policy", "rollback", "-1", "--json"), "-1 is not in the range x>=0"),
+        (("claim", "--colour", "red"), "See: jupyter gpupool claim --help"),
+        (("no-such-command",), "See: jupyter gpupool --help"),
+    ],
+)
+def test_mistake_says_what_is_valid(run: Run, arguments: tuple[str, ...], valid: str) -> None:
+    """Or where to read it; a number below 0 is a number, and no option that is lacking."""
+    assert valid in run(*arguments).stderr
+
+
+def test_command_of_commands_lists_them(run: Run) -> None:
+    """Whoever says no more of it does not know it yet."""
+    assert "rollback" in run("policy").stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import click
 
+from jupyter_gpupool.notebook.command_line import Commands
+
 from .apply import apply
 from .check import check
 from .diff import diff
@@ -11,7 +13,7 @@ from .rollback import rollback
 from .show import show
 
 
-@click.group()
+@click.group(cls=Commands)
 def policy() -> None:
     """See, check, compare and change the pool's policy.
 

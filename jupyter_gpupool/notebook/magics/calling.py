@@ -18,6 +18,7 @@ from executing import Source
 from IPython.core.error import UsageError
 from IPython.display import display
 
+from jupyter_gpupool.notebook.command_line import mistake_in_words
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.lacking import lacking
 
@@ -46,7 +47,9 @@ def call(shell: "InteractiveShell", line: str, cell: str | None) -> object:
             return _run_cell(held, line, cell)
         return _answered(_run_line(held, line))
     except click.ClickException as error:
-        raise UsageError(_one_line(f"{error.format_message()} See: {_help_of(error)}")) from None
+        said = mistake_in_words(error, "%gpupool")
+        # IPython runs no cell magic without a cell, not even for its help.
+        raise UsageError(said.replace("%%gpupool", "%gpupool")) from None
     except PoolError as error:
         raise UsageError(_one_line(str(error))) from None
     except ModuleNotFoundError as error:
@@ -105,13 +108,6 @@ def _frame_of_cell() -> FrameType | None:
     while frame is not None and frame.f_code.co_name != _CALLED_BY_CELL:
         frame = frame.f_back
     return None if frame is None else frame.f_back
-
-
-def _help_of(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "%gpupool"
-    # IPython runs no cell magic without a cell, not even for its help.
-    return f"{path.replace('%%', '%')} --help"
 
 
 def _one_line(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import jupyter_gpupool as gpupool
+from jupyter_gpupool.notebook.command_line import Commands, bounds, devices
 
 from .answer import Answer
 from .cell_command import cell_command
@@ -15,10 +16,8 @@ from .holding import Held
 from .words import (
     HELP,
     ON_IDLE,
-    bounds,
     claims,
     cluster_and_client,
-    devices,
     environments,
     models,
     split_last,
@@ -42,7 +41,7 @@ _as = click.option(
 )
 
 
-class _WithCells(click.Group):
+class _WithCells(Commands):
     """Its help has that of cells as well: IPython runs no cell magic without a cell."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

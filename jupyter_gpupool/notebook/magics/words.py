@@ -19,33 +19,6 @@ ON_IDLE = [each.value for each in OnIdle]
 """What may become of a claim that is idle."""
 
 
-def bounds(text: str) -> tuple[int, int]:
-    """Read "2" or "1-4": the least and the most.
-
-    Raises:
-        click.BadParameter: If it is neither.
-    """
-    low, _, high = text.partition("-")
-    if not low.isdecimal() or not (high or low).isdecimal():
-        raise click.BadParameter(f'{text!r} is no number. Write for example 2, or "1-4".')
-    return int(low), int(high or low)
-
-
-def devices(text: str) -> tuple[int, int] | float:
-    """Read "2", "1-4" or "0.5".
-
-    Raises:
-        click.BadParameter: If it is none of them.
-    """
-    if "." not in text:
-        return bounds(text)
-    try:
-        return float(text)
-    except ValueError:
-        message = f'{text!r} is no number of devices. Write for example 2, "1-4", or 0.5.'
-        raise click.BadParameter(message) from None
-
-
 def variables(text: str) -> tuple[str, ...]:
     """Read "a,b": names of variables.
 

@@ -200,7 +200,10 @@ def test_attached_claim_is_bound(claimed: "Notebook") -> None:
 
 MISTAKES = {
     "%gpupool clam": "No such command 'clam'.",
-    "%gpupool claim many": "'many' is no number.",
+    "%gpupool claim many": "'many' is no number of devices. Write for example 2",
+    "%gpupool claim -1": "'-1' is no number of devices. Write for example 2",
+    "%gpupool scale mine -1": "'-1' is no number. Write for example 2",
+    "%gpupool keep mine -1h": "'-1h' is not a time above zero. Write for example",
     "%gpupool claim 1 --as 1a": "'1a' is no name of a variable.",
     "%gpupool claim 1 --as a,b,c": "'a,b,c' is more than two names",
     "%gpupool claim 1 --expected soon": "'soon' is not a time above zero.",
