@@ -13,6 +13,7 @@ from jupyter_gpupool.pool.device import Device, DeviceProcess, DeviceSample
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import DeviceUuid
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.pool.units import format_duration
 
 from .devices.base import Devices
 from .devices.lock import DeviceLocks
@@ -33,7 +34,7 @@ from .table import Table
 _WHILE_FREEING_S = 0.1
 _LOCKS_EVERY_S = 1.0
 _UNKNOWN_AFTER_S = 30.0
-_SILENT = f"The GPU driver has not answered for more than {_UNKNOWN_AFTER_S:.0f} s."
+_SILENT = f"The GPU driver has not answered for more than {format_duration(_UNKNOWN_AFTER_S)}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class DeviceWatch:
         silent_s = time.monotonic() - self._sampled_at_s
         if silent_s < _UNKNOWN_AFTER_S:
             return ""
-        return f"The GPU driver has not answered for {silent_s:.0f} s."
+        return f"The GPU driver has not answered for {format_duration(silent_s)}."
 
     def memory_used_beside(self, uuid: DeviceUuid) -> int | None:
         """Memory in use on a device when it was last sampled, but for leases and for drawing."""

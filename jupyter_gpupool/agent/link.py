@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotAuthenticated
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.link import (
     Desired,
     HostReport,
@@ -275,7 +276,7 @@ def clock_problem(skew_s: float) -> str:
     if abs(skew_s) <= _TOLERATED_SKEW_S:
         return ""
     direction = "ahead of" if skew_s > 0 else "behind"
-    return f"This host's clock is {abs(skew_s):.0f} s {direction} the manager's clock."
+    return f"This host's clock is {format_duration(abs(skew_s))} {direction} the manager's clock."
 
 
 def _one_line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol import versions
 
 from .footprint import HOST_MARK
@@ -143,7 +144,7 @@ def _read(said: bytes) -> Probed:
 
 
 def _silent() -> Probed:
-    return Probed(problem=f"it does not answer within {_ANSWERS_WITHIN_S:.0f} s")
+    return Probed(problem=f"it does not answer within {format_duration(_ANSWERS_WITHIN_S)}")
 
 
 def _no_python(why: str) -> Probed:

@@ -7,6 +7,8 @@ bounded as well, for a worker that always ends at once would otherwise be forked
 
 from dataclasses import dataclass, replace
 
+from jupyter_gpupool.pool.units import format_duration
+
 MOST_CRASHES = 3
 MOST_CLEAN_ENDS = 60
 WINDOW_S = 300.0
@@ -59,7 +61,7 @@ def _with_end(history: History, *, clean: bool, now_s: float) -> History:
 
 def _too_many(history: History) -> str:
     if len(history.crashes_s) > MOST_CRASHES:
-        return f"it ended {len(history.crashes_s)} times within {WINDOW_S / 60:.0f} minutes"
+        return f"it ended {len(history.crashes_s)} times within {format_duration(WINDOW_S)}"
     if len(history.clean_ends_s) > MOST_CLEAN_ENDS:
-        return f"it was closed {len(history.clean_ends_s)} times within {WINDOW_S / 60:.0f} minutes"
+        return f"it was closed {len(history.clean_ends_s)} times within {format_duration(WINDOW_S)}"
     return ""

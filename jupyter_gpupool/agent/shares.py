@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gpupool.pool.device import DeviceSample
-from jupyter_gpupool.pool.units import format_bytes
+from jupyter_gpupool.pool.units import format_bytes, format_duration
 
 from .keys import ProcessKey
 
@@ -96,7 +96,7 @@ def _warning(one: Taken, grace_s: float) -> str:
     return (
         f"Worker {one.key.lease_id} uses {format_bytes(one.used_bytes)} of its device's memory,"
         f" and its part is {format_bytes(one.part_bytes)}: it is ended unless it frees {beyond}"
-        f" within {grace_s:.0f} s. Claim a larger part if it needs that much."
+        f" within {format_duration(grace_s)}. Claim a larger part if it needs that much."
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.launch import (
     Exited,
     Fork,
@@ -98,7 +99,7 @@ class ZygoteProcess:
                 return self._warm.result()
             waited_s += _LOOK_EVERY_S
         self.kill()
-        raise self._unavailable(f"did not get warm within {waited_s:.0f} s")
+        raise self._unavailable(f"did not get warm within {format_duration(waited_s)}")
 
     async def fork(
         self,
@@ -150,7 +151,7 @@ class ZygoteProcess:
             self.hang_up()
         if answer.done() and answer.exception() is None:
             return answer.result()
-        raise self._unavailable(f"did not answer within {silent_s:.0f} s")
+        raise self._unavailable(f"did not answer within {format_duration(silent_s)}")
 
     def _is_stopped(self, silent_s: float) -> bool:
         """Whether somebody has stopped it, so that more patience is no use."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jupyter_gpupool.pool.errors import Conflict, Unavailable
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import format_duration, plural
 
 from .output import json_option, show_json
 
@@ -100,6 +100,7 @@ async def _ended(client: "PoolClient") -> None:
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:
         raise Unavailable(
-            f"{_named(await _all(client))} although given back {_ENDS_WITHIN_S:.0f} s ago.",
+            f"{_named(await _all(client))} although given back"
+            f" {format_duration(_ENDS_WITHIN_S)} ago.",
             hint="See: jupyter gpupool doctor.",
         ) from None

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.units import format_duration
 
 from .address import PoolAddress
 from .discovery import from_runtime_file, is_alive, runtime_file
@@ -95,7 +96,7 @@ def _wait_until_up(plan: EmbeddedPlan, manager: "subprocess.Popen[bytes]") -> Po
         if has_ended:
             raise failed(plan, f"{_end_in_words(manager.poll())} while it was starting")
         time.sleep(_LOOK_EVERY_S)
-    raise failed(plan, f"was not ready within {plan.start_within_s:.0f} s")
+    raise failed(plan, f"was not ready within {format_duration(plan.start_within_s)}")
 
 
 def _end_in_words(status: int | None) -> str:
@@ -132,7 +133,8 @@ def _lock_within(descriptor: int, path: Path, within_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"Another process has been starting the embedded pool for {within_s:.0f} s.",
+                    "Another process has been starting the embedded pool for"
+                    f" {format_duration(within_s)}.",
                     hint=f"See who holds {path}.",
                 ) from None
             time.sleep(2 * _LOOK_EVERY_S)

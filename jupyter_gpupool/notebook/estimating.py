@@ -4,7 +4,6 @@ Reached through the package's lazy attributes; the command line and `%gpupool` s
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
 from jupyter_gpupool.client.pools import Pool, current_pool
@@ -82,7 +81,7 @@ def _notes(view: EstimateView) -> Iterator[str]:
     elif view.reason:
         yield view.reason
     if view.expected_s is not None and "learned" in view.expected_from:
-        took = format_duration(timedelta(seconds=view.expected_s))
+        took = format_duration(view.expected_s)
         yield f"It is thought to take {took}, {view.expected_from}."
     if view.misses_deadline:
         yield "It is not thought to be done by its deadline."

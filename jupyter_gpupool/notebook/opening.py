@@ -17,6 +17,7 @@ from jupyter_gpupool.client.pools import Pool, current_pool
 from jupyter_gpupool.pool.claim import OVER, WAITING, Phase
 from jupyter_gpupool.pool.errors import ClaimLost, PoolError, Unavailable
 from jupyter_gpupool.pool.event import EventKind
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.api import ClaimBody, ClaimView, ConnectionView, EventView
 
 from .attachment import Attachment
@@ -61,8 +62,9 @@ def _never_ran(name: str, reason: str) -> ClaimLost:
 
 def too_late(view: ClaimView, timeout_s: float | None) -> StillWaiting:
     """The error for a claim that did not start in time; the view is of when it still waited."""
+    within = format_duration(timeout_s or 0)
     return StillWaiting(
-        f"Claim {view.name} did not start within {timeout_s:g} s and has been given up. The last"
+        f"Claim {view.name} did not start within {within} and has been given up. The last"
         f" that was heard of it: it {why(view).rstrip('.')}.",
         hint=_what_would_help(view),
     )

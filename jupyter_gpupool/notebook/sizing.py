@@ -14,6 +14,7 @@ from distributed.deploy.cluster import Cluster
 
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
@@ -96,7 +97,8 @@ class SizedCluster(Cluster):
             await self._start()
         if not await self._arrivals.wait_until(lambda: self._has_workers(n_workers), timeout):
             raise Unavailable(
-                f"Only {len(self.observed)} of {n_workers} workers came within {timeout} s.",
+                f"Only {len(self.observed)} of {n_workers} workers came within"
+                f" {format_duration(timeout or 0)}.",
                 hint="See why: jupyter gpupool claims",
             )
         self._check_open()

@@ -5,7 +5,6 @@ wish is refused only if no rule at all would grant it; `IdleRule.idle_terms` kee
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from .errors import BadRequest
 from .idle_match import OwnWish
@@ -51,7 +50,6 @@ def _grants(rule: IdleRule, wish: OwnWish) -> bool:
 def _offer(rule: str, own: Terms, choice: Choice) -> str:
     actions = sorted({own.action.value, *(each.value for each in choice.actions)})
     shortest, longest = (
-        format_duration(timedelta(seconds=seconds))
-        for seconds in (choice.shortest_s, choice.longest_s)
+        format_duration(seconds) for seconds in (choice.shortest_s, choice.longest_s)
     )
     return f'{" or ".join(actions)} after {shortest} to {longest} (rule "{rule}")'

@@ -5,6 +5,7 @@ Called where a user's words enter: the claim's terms, configuration, the command
 
 import re
 from datetime import timedelta
+from enum import StrEnum
 
 from .errors import BadRequest
 
@@ -84,15 +85,47 @@ def format_bytes(amount: int) -> str:
     return f"{value:.1f} TiB"
 
 
-def format_duration(duration: timedelta) -> str:
-    """Write a time in its two largest units: "45 s", "12 min", "3 h 05 min", "2 d 4 h"."""
-    seconds = max(0, round(duration.total_seconds()))
-    if seconds < 60:  # noqa: PLR2004 - seconds in a minute
-        return f"{seconds} s"
-    minutes, hours, days = seconds // 60 % 60, seconds // 3600 % 24, seconds // 86400
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
+class TimeUnit(StrEnum):
+    """The units that spans of time are told in, as English writes them."""
+
+    SECOND = "s"
+    MINUTE = "min"
+    HOUR = "h"
+    DAY = "d"
+
+
+_TOLD_IN: tuple[tuple[int, TimeUnit, TimeUnit | None], ...] = (
+    (86400, TimeUnit.DAY, TimeUnit.HOUR),
+    (3600, TimeUnit.HOUR, TimeUnit.MINUTE),
+    (300, TimeUnit.MINUTE, None),
+    (60, TimeUnit.MINUTE, TimeUnit.SECOND),
+    (0, TimeUnit.SECOND, None),
+)
+"""From how many seconds on a time is told in which unit, and what is left of it in which."""
+
+
+def told_units(span_s: float) -> tuple[tuple[int, TimeUnit], ...]:
+    """How a time is told in any language: in one unit or two, the largest first.
+
+    Seconds count below five minutes and minutes below a day, for so long they matter to whoever
+    reads it. What is left over is dropped, and so is a second unit of 0; nothing is negative.
+    """
+    seconds = max(0, round(span_s))
+    large, small = next((large, small) for from_s, large, small in _TOLD_IN if seconds >= from_s)
+    count, rest_s = divmod(seconds, _SECONDS[large])
+    more = rest_s // _SECONDS[small] if small else 0
+    return ((count, large), (more, small)) if small and more else ((count, large),)
+
+
+def format_duration(duration: timedelta | float) -> str:
+    """Write a time, or seconds: "45 s", "1 min 5 s", "12 min", "3 h 05 min", "2 h", "2 d 4 h"."""
+    span_s = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    if 0.1 <= span_s < 0.95:  # noqa: PLR2004 - what one decimal can tell from none and from a whole
+        return f"{span_s:.1f} s"
+    (count, unit), *rest = told_units(span_s)
+    digits = {TimeUnit.MINUTE: "02d"}
+    more = (f" {number:{digits.get(small, 'd')}} {small}" for number, small in rest)
+    return f"{count} {unit}" + "".join(more)
 
 
 def plural(count: int, noun: str) -> str:

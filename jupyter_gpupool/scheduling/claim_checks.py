@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 from jupyter_gpupool.pool.errors import BadRequest
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import format_duration, plural
 
 from .amounts import WHOLE_DEVICE
 from .pool_view import ClaimView
@@ -65,4 +65,4 @@ def _faults_of_times(claim: ClaimView, now_s: float) -> Iterator[tuple[str, str]
             yield field, f"has {field.removesuffix('_s')} {seconds:g} s; it must be above 0"
     # Whoever runs already may overrun its deadline: it was told.
     if claim.deadline_s is not None and not claim.held and claim.deadline_s <= now_s:
-        yield "deadline", f"has a deadline {now_s - claim.deadline_s:g} s ago"
+        yield "deadline", f"has a deadline {format_duration(now_s - claim.deadline_s)} ago"

@@ -3,8 +3,6 @@
 For whoever asks why their claim is where it is; decides nothing.
 """
 
-from datetime import timedelta
-
 from jupyter_gpupool.pool.idle_match import Subject
 from jupyter_gpupool.pool.idle_rule import IdleRule, Terms
 from jupyter_gpupool.pool.request import OnIdle
@@ -39,13 +37,9 @@ def _so_far(watch: Watch, rule: IdleRule, terms: Terms) -> str:
     if not idle_ms:
         return "It is not known to be idle now."
     left_s = terms.after_s - idle_ms / 1000
-    so_far = f"It is idle for {_words(idle_ms / 1000)} now"
-    return f"{so_far}: {_words(left_s)} are left." if left_s > 0 else f"{so_far}."
+    so_far = f"It is idle for {format_duration(idle_ms / 1000)} now"
+    return f"{so_far}: {format_duration(left_s)} are left." if left_s > 0 else f"{so_far}."
 
 
 def _after(seconds: float) -> str:
-    return f"after {_words(seconds)}" if seconds else "at once"
-
-
-def _words(seconds: float) -> str:
-    return format_duration(timedelta(seconds=seconds))
+    return f"after {format_duration(seconds)}" if seconds else "at once"

@@ -4,14 +4,13 @@ The reason of warnings and of what is taken. Its moment stands beside it, for cl
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.units import format_duration
 
-from .idle_wording import shown, waiting
+from .idle_wording import in_detail, rule_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,24 +46,16 @@ _DONE = {
 
 def warning_in_words(evidence: Evidence, held: Held) -> str:
     """Why, by which rule, and what comes of it unless something changes."""
-    return f"{why_in_words(evidence, held)} {_by(evidence)} {_WILL[evidence.action]}"
+    return f"{why_in_words(evidence, held)} By {rule_of(evidence)} {_WILL[evidence.action]}"
 
 
 def taking_in_words(evidence: Evidence, held: Held) -> str:
     """The same once it is done."""
-    return f"{why_in_words(evidence, held)} {_by(evidence)} {_DONE[evidence.action]}"
+    return f"{why_in_words(evidence, held)} By {rule_of(evidence)} {_DONE[evidence.action]}"
 
 
 def why_in_words(evidence: Evidence, held: Held) -> str:
     """What showed that nobody uses it; neither the rule nor what comes of it."""
-    lasted = format_duration(timedelta(milliseconds=evidence.lasted_ms))
-    details = ", ".join(shown(evidence))
-    in_detail = f" ({details})" if details else ""
-    for_whom = f" while {waiting(evidence)}" if evidence.wanted_by else ""
     has = "have" if held.several else "has"
-    ground = f"{has} {_GROUNDS[evidence.ground]} {lasted}"
-    return f"Your {held.devices} {ground}{in_detail}{for_whom}."
-
-
-def _by(evidence: Evidence) -> str:
-    return f'By rule "{evidence.rule}" of revision {evidence.revision} of the policy'
+    lasted = format_duration(evidence.lasted_ms / 1000)
+    return f"Your {held.devices} {has} {_GROUNDS[evidence.ground]} {lasted}{in_detail(evidence)}."

@@ -5,7 +5,6 @@ differ.
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_rule import Ground
@@ -37,11 +36,8 @@ _CLEARED = {
 
 def in_words(evidence: Evidence) -> str:
     """Why, by which rule, and what comes of it."""
-    details = ", ".join(shown(evidence))
-    why = f"{_ground(evidence)} ({details})" if details else _ground(evidence)
-    for_whom = f" while {waiting(evidence)}" if evidence.wanted_by else ""
-    by = f'by rule "{evidence.rule}" of revision {evidence.revision} of the policy'
-    return f"{why}{for_whom}, {by}. {_ACTIONS[evidence.action]}"
+    why = f"{_ground(evidence)}{in_detail(evidence)}"
+    return f"{why}, by {rule_of(evidence)}. {_ACTIONS[evidence.action]}"
 
 
 def why_cleared(cleared: Cleared) -> str:
@@ -50,7 +46,7 @@ def why_cleared(cleared: Cleared) -> str:
 
 
 def _ground(evidence: Evidence) -> str:
-    lasted = format_duration(timedelta(milliseconds=evidence.lasted_ms))
+    lasted = format_duration(evidence.lasted_ms / 1000)
     match evidence.ground:
         case Ground.IDLE:
             return f"Idle for {lasted}"
@@ -62,8 +58,19 @@ def _ground(evidence: Evidence) -> str:
             return f"Held for {lasted}"
 
 
-def shown(evidence: Evidence) -> Iterator[str]:
-    """What each signal showed, a few words each."""
+def in_detail(evidence: Evidence) -> str:
+    """What each signal showed and who waits, to follow the ground: " (no tasks) while …"."""
+    details = ", ".join(_shown(evidence))
+    shown = f" ({details})" if details else ""
+    return f"{shown} while {_waiting(evidence)}" if evidence.wanted_by else shown
+
+
+def rule_of(evidence: Evidence) -> str:
+    """The rule that judged, and the policy it stands in."""
+    return f'rule "{evidence.rule}" of revision {evidence.revision} of the policy'
+
+
+def _shown(evidence: Evidence) -> Iterator[str]:
     yield from (words for signal, words in _QUIET.items() if signal in evidence.quiet)
     if evidence.gpu is not None:
         kind = " on the mean" if evidence.ground is Ground.LITTLE_USED else ""
@@ -72,7 +79,6 @@ def shown(evidence: Evidence) -> Iterator[str]:
         yield f"{format_bytes(evidence.held_bytes)} held"
 
 
-def waiting(evidence: Evidence) -> str:
-    """How many wait for what it holds."""
+def _waiting(evidence: Evidence) -> str:
     count = len(evidence.wanted_by)
     return f"{plural(count, 'claim')} {'waits' if count == 1 else 'wait'} for it"

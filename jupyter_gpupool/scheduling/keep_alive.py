@@ -5,7 +5,6 @@ devices at all is not postponed.
 """
 
 from dataclasses import replace
-from datetime import timedelta
 
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.idle_rule import Ground, KeepAlive
@@ -74,4 +73,4 @@ def _of_the_day(keeps: tuple[Keep, ...], now_ms: int) -> int:
 
 
 def _shown(length_ms: int) -> str:
-    return format_duration(timedelta(milliseconds=length_ms))
+    return format_duration(length_ms / 1000)

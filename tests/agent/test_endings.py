@@ -42,7 +42,7 @@ def test_worker_that_crashes_too_often_is_given_up(worker_seen) -> None:
     seen = worker_seen(history=THREE_CRASHES)
     after = after_own_end(seen, ended(seen, 1), around(last_lines="boom"))
     assert after.stage is Stage.FAILED
-    assert "4 times within 5 minutes" in after.problem
+    assert "4 times within 5 min" in after.problem
     assert after.problem.endswith("Its last lines: boom")
 
 

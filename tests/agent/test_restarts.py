@@ -36,7 +36,7 @@ def test_old_crashes_are_forgotten() -> None:
 def test_reason_names_number_and_time() -> None:
     """What a user reads when a worker is given up."""
     verdict = after_end(History(crashes_s=(1, 2, 3)), clean=False, now_s=4)
-    assert verdict.reason == "it ended 4 times within 5 minutes"
+    assert verdict.reason == "it ended 4 times within 5 min"
 
 
 def test_clean_end_is_no_crash() -> None:

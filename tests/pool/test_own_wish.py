@@ -47,7 +47,7 @@ def test_what_no_rule_grants_is_refused_with_what_may_be_chosen(wish, field):
     with pytest.raises(BadRequest, match="No rule") as refused:
         check_wish((PLAIN, OPEN), wish)
     assert refused.value.field == field
-    offer = 'hibernate or release after 10 min to 2 h 00 min (rule "open")'
+    offer = 'hibernate or release after 10 min to 2 h (rule "open")'
     assert refused.value.hint == f"They may choose: {offer}."
 
 

@@ -104,15 +104,31 @@ def test_a_size_is_written_in_its_largest_unit(size_bytes, text):
     [
         (-3, "0 s"),
         (45, "45 s"),
+        (0.3, "0.3 s"),
+        (0.01, "0 s"),
         (59.6, "1 min"),
+        (65, "1 min 5 s"),
+        (299, "4 min 59 s"),
+        (301, "5 min"),
         (3599, "59 min"),
+        (7200, "2 h"),
         (11_100, "3 h 05 min"),
+        (86_400, "1 d"),
         (187_200, "2 d 4 h"),
     ],
 )
-def test_a_time_is_written_in_two_units(seconds, text):
-    """Its two largest units, rounded; nothing is ever negative."""
-    assert format_duration(timedelta(seconds=seconds)) == text
+def test_a_time_is_written_as_exactly_as_it_matters(seconds, text):
+    """Seconds below five minutes, minutes below a day; no unit of 0, and nothing negative."""
+    assert format_duration(timedelta(seconds=seconds)) == format_duration(seconds) == text
+
+
+@given(st.floats(0, 3_660 * 86_400))
+def test_a_written_time_is_off_by_little(seconds):
+    """By less than a fifth, so that nobody comes late by what was left out."""
+    units_s = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+    words = iter(format_duration(seconds).split())
+    told_s = sum(float(number) * units_s[unit] for number, unit in zip(words, words, strict=True))
+    assert abs(told_s - seconds) <= max(0.5, seconds / 5)
 
 
 def test_one_has_no_plural():

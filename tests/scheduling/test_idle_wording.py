@@ -27,9 +27,9 @@ def test_an_idle_claim_reads_what_its_signals_showed():
         (
             {"least_use": LeastUse(below=50, over_s=3600, action=OnIdle.RELEASE)},
             {"gpu_peak": 900, "gpu_mean": 20},
-            "Hardly used in 1 h 00 min (no calls, kernel at rest, GPU 2 % on the mean, ",
+            "Hardly used in 1 h (no calls, kernel at rest, GPU 2 % on the mean, ",
         ),
-        ({"longest": Terms(warn_s=3600, after_s=7200)}, {}, "Held for 1 h 00 min ("),
+        ({"longest": Terms(warn_s=3600, after_s=7200)}, {}, "Held for 1 h ("),
     ],
 )
 def test_other_grounds_are_named(terms, seen, begins):

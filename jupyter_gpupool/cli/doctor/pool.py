@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jupyter_gpupool.client.address import PoolAddress, Source
 from jupyter_gpupool.client.discovery import TOKEN, URL
 from jupyter_gpupool.pool.errors import PoolError
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import format_duration, plural
 
 from .finding import Finding, note, problem, warning, well
 from .pool_view import PoolView
@@ -66,7 +66,7 @@ def judge_clock(view: PoolView) -> Iterator[Finding]:
     if ahead_s is None:
         return
     way = "ahead of" if ahead_s > 0 else "behind"
-    what = f"This machine's clock is {abs(ahead_s):.0f} s {way} the manager's."
+    what = f"This machine's clock is {format_duration(abs(ahead_s))} {way} the manager's."
     mend = "Have both machines keep time by NTP, for example: timedatectl set-ntp true."
     if abs(ahead_s) > _SKEW_BREAKS_S:
         yield problem("clock-skew", f"{what} The certificates of claims are not valid here.", mend)

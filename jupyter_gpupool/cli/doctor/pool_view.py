@@ -20,6 +20,7 @@ from jupyter_gpupool.client.errors import unreachable
 from jupyter_gpupool.client.http import tls_context
 from jupyter_gpupool.client.pool_client import PoolClient
 from jupyter_gpupool.pool.errors import NotFound, PoolError
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.api import DeviceView, StatusView
 from jupyter_gpupool.protocol.using import EnvironmentView
 
@@ -92,7 +93,9 @@ async def _ask(client: PoolClient, address: PoolAddress) -> PoolView:
                 _environments(client), client.devices(), _clock_ahead_s(address)
             )
     except TimeoutError as error:
-        raise unreachable(address.base, f"no answer within {_ANSWER_WITHIN_S} s") from error
+        raise unreachable(
+            address.base, f"no answer within {format_duration(_ANSWER_WITHIN_S)}"
+        ) from error
     finally:
         await client.close()
     return PoolView(

@@ -7,6 +7,7 @@ from enum import Enum
 
 from jupyter_gpupool.client.discovery import URL
 from jupyter_gpupool.pool.errors import Unavailable
+from jupyter_gpupool.pool.units import format_duration
 
 from .finding import Finding
 from .pool_view import PoolView
@@ -42,7 +43,7 @@ class Sight:
             return self.pool.result(POOL_WITHIN_S)
         except TimeoutError:
             silent = Unavailable(
-                f"The pool did not answer within {POOL_WITHIN_S:g} s.",
+                f"The pool did not answer within {format_duration(POOL_WITHIN_S)}.",
                 hint="See whether its manager runs, and how busy this machine and the network are.",
             )
             return PoolView(error=silent)

@@ -23,7 +23,7 @@ def starts_in_words(
         learned = "; how long claims take was learned from past ones" if start.is_learned else ""
         yield f"It is thought to start {_when(start, now)}{learned}."
     if expected is not None and expected.source not in (Source.SAID, Source.UNKNOWN):
-        took = format_duration(timedelta(seconds=expected.median_s or 0.0))
+        took = format_duration(expected.median_s or 0.0)
         yield f"It is thought to take {took}, {expected}."
     if deadline is not None and misses_deadline(start, expected, deadline):
         yield f"Its deadline, {_from_now(deadline, now)}, is thought to be missed."

@@ -15,7 +15,7 @@ from jupyter_gpupool.pool.errors import BadRequest, Conflict
 from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import format_duration, plural
 
 from .arrows import end_leases, fail_start, settle, take
 from .environments import check_environment
@@ -131,7 +131,9 @@ def start_too_slow(unit: UnitOfWork, claim_id: ClaimId, start: int) -> None:
     if place is not None and place.address is None:
         late, what = {place.host_id}, "its scheduler did not listen"
     within_s = unit.moment.settings.start_within_s
-    fail_start(unit, claim_id, f"It did not start within {within_s:.0f} s: {what}.", late)
+    fail_start(
+        unit, claim_id, f"It did not start within {format_duration(within_s)}: {what}.", late
+    )
 
 
 def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:

@@ -12,6 +12,7 @@ from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.ids import ClaimId, HostId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.link import ProcessPhase
 
 from .arrows import end_leases, take
@@ -109,7 +110,7 @@ def hibernate_too_slow(unit: UnitOfWork, claim_id: ClaimId) -> None:
     if record is None or record.claim.phase is not Phase.HIBERNATING:
         return
     within_s = unit.moment.settings.retire_within_s
-    reason = f"Its results could not be kept within {within_s:.0f} s."
+    reason = f"Its results could not be kept within {format_duration(within_s)}."
     not_kept(unit, claim_id, NotKept(reason=reason))
 
 

@@ -25,7 +25,6 @@ from .records import ClaimRecord
 from .standing import View
 
 _MOST_NAMED = 3
-_DAY_S = 86_400
 _LONGEST_KEY = 60
 _WHY = {
     UnkeptReason.ACTOR: "is an actor, which cannot move",
@@ -104,18 +103,13 @@ def _kept(keeping: Keeping, terms: HibernationTerms) -> str:
     if not keeping.held:
         return f"It had no finished results; {_wakes(terms)}."
     what = f"{plural(keeping.held, 'result')} ({format_bytes(keeping.held_bytes)})"
-    return f"{what} kept for {_so_long(terms)} at most; its devices are given back."
+    return f"{what} kept for {format_duration(terms.keep_s)} at most; its devices are given back."
 
 
 def _wakes(terms: HibernationTerms) -> str:
     if terms.resumes_itself:
         return "a task that is submitted has it wait for devices again"
     return "what is submitted waits until it is resumed"
-
-
-def _so_long(terms: HibernationTerms) -> str:
-    days, rest_s = divmod(terms.keep_s, _DAY_S)
-    return format_duration(timedelta(seconds=terms.keep_s)) if rest_s else plural(int(days), "day")
 
 
 def _are_back(keeping: Keeping) -> bool:

@@ -11,7 +11,7 @@ from jupyter_gpupool.pool.claim import OVER, Claim
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.policy import Policy
-from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.pool.units import format_duration, plural
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT
 from jupyter_gpupool.scheduling.queues import QueueTree
 
@@ -153,7 +153,7 @@ def _begins_to_reclaim(view: View, before: PolicyInForce, after: PolicyInForce) 
     if after.policy.reclaims and not before.policy.reclaims and any(view.leases.values()):
         yield (
             "What queues hold beyond their share can be taken back from now on, after a notice of"
-            f" {after.policy.grace_s:g} s."
+            f" {format_duration(after.policy.grace_s)}."
         )
 
 

@@ -10,13 +10,9 @@ from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.signals import Signal
-from jupyter_gpupool.pool.units import format_bytes
+from jupyter_gpupool.pool.units import TimeUnit, format_bytes, told_units
 
 from .words import Language, Units
-
-_HOUR_MIN = 60
-_DAY_H = 24
-_MINUTE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,12 +143,16 @@ def _details(evidence: Evidence, words: IdleWords) -> Iterator[str]:
 
 def _lasted(length_ms: int, units: Units) -> str:
     """A duration as the card's other ones are written, but by us: it does not go on."""
-    minutes = length_ms // _MINUTE_MS
-    hours = minutes // _HOUR_MIN
-    if minutes < 1:
-        return units.moment
-    if not hours:
-        return units.minutes.format(minutes)
-    if hours < _DAY_H:
-        return units.hours.format(hours, f"{minutes % _HOUR_MIN:02d}")
-    return units.days.format(hours // _DAY_H, hours % _DAY_H)
+    templates = {
+        TimeUnit.SECOND: units.seconds,
+        TimeUnit.MINUTE: units.minutes,
+        TimeUnit.HOUR: units.hours,
+        TimeUnit.DAY: units.days,
+    }
+    (count, unit), *rest = told_units(length_ms / 1000)
+    parts = [templates[unit].format(count)]
+    for number, small in rest:
+        is_minutes = small is TimeUnit.MINUTE
+        template = units.minutes_after if is_minutes else templates[small]
+        parts.append(template.format(f"{number:02d}" if is_minutes else number))
+    return " ".join(parts)

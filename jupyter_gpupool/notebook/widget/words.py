@@ -23,10 +23,16 @@ class Language(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """How a browser writes a duration: {0} is the larger number, {1} the smaller one."""
+    """How a time is written, by us and by a browser, a number for each {0}.
+
+    Attributes:
+        minutes_after: Minutes that come after hours.
+    """
 
     moment: str
+    seconds: str
     minutes: str
+    minutes_after: str
     hours: str
     days: str
     left: str
@@ -95,9 +101,11 @@ class Words:
 _ENGLISH = Words(
     units=Units(
         moment="less than 1 min",
+        seconds="{0} s",
         minutes="{0} min",
-        hours="{0} h {1} min",
-        days="{0} d {1} h",
+        minutes_after="{0} min",
+        hours="{0} h",
+        days="{0} d",
         left="in {0}",
         now="now",
     ),
@@ -178,9 +186,11 @@ _ENGLISH = Words(
 _CHINESE = Words(
     units=Units(
         moment="不到 1 分钟",
+        seconds="{0} 秒",
         minutes="{0} 分钟",
-        hours="{0} 小时 {1} 分",
-        days="{0} 天 {1} 小时",
+        minutes_after="{0} 分",
+        hours="{0} 小时",
+        days="{0} 天",
         left="{0}后",
         now="现在",
     ),

@@ -82,7 +82,7 @@ def test_thought_start_is_said_with_what_it_rests_on(lines):
     told = lines(Phase.PENDING, wait=THIRD, start=thought, expected=learned)
     start, took = told[1:3]
     assert start == (
-        "It is thought to start in 25 min, with nine in ten within 1 h 00 min;"
+        "It is thought to start in 25 min, with nine in ten within 1 h;"
         " how long claims take was learned from past ones."
     )
     assert took == (
@@ -176,7 +176,7 @@ def test_claim_reads_how_long_it_is_kept_and_lives(lines):
     two = ("running", "running")
     assert lines(Phase.RUNNING, *two, **limits)[1:] == [
         "Nothing takes it as idle for another 10 min.",
-        "It ends by itself in 1 h 00 min.",
+        "It ends by itself in 1 h.",
     ]
     assert lines(Phase.RUNNING, *two, kept_until=NOON)[1:] == []
 

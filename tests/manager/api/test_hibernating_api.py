@@ -35,7 +35,7 @@ async def test_claim_that_hibernates_explains_itself(site):
         await client.post(f"{path}/hibernate", json={})
         await site.come_up(agent)
         first, kept, more = (await client.get(f"{path}/explanation")).json()["lines"]
-    assert "3 results (3 B) kept for 7 days at most" in first
+    assert "3 results (3 B) kept for 7 d at most" in first
     assert kept.startswith("Its results are kept for another 7 d")
     assert more.startswith("Resume it")
 

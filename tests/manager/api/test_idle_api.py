@@ -60,7 +60,7 @@ async def test_kernel_that_is_busy_clears_a_warning_soon(running, site, monkeypa
 @pytest.mark.parametrize(
     ("body", "field", "said"),
     [
-        ({"for_s": 7200, "reason": "lunch"}, "for_s", "for 1 h 00 min at a time"),
+        ({"for_s": 7200, "reason": "lunch"}, "for_s", "for 1 h at a time"),
         ({"for_s": 600}, "reason", "asks why"),
     ],
 )
@@ -83,4 +83,4 @@ async def test_keep_takes_the_place_of_the_one_before(running):
     claim = path.rpartition("/")[2]
     events = (await client.get("/api/v1/events", params={"claim": claim})).json()
     kept = [event["reason"] for event in events if event["kind"] == "claim.kept"]
-    assert kept[0] == "Kept for 1 h 00 min: it reads"
+    assert kept[0] == "Kept for 1 h: it reads"

@@ -289,7 +289,7 @@ async def test_start_that_hangs_has_failed(pool):
     await pool.pass_s(1)
     assert pool.now(claim).failed_starts == 1
     told = [event.reason for event in pool.service.hub.since(0)]
-    assert "It did not start within 120 s: its scheduler did not listen." in told
+    assert "It did not start within 2 min: its scheduler did not listen." in told
 
 
 async def test_cancelled_claim_ends_when_its_last_trace_is_lost(pool):

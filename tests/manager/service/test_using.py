@@ -140,7 +140,7 @@ async def test_keep_counts_from_now(pool, running, keep):
     """And people read who wants it and why."""
     kept = await keep(running, reason="lunch")
     assert kept.kept_until == pool.time.wall + HOUR
-    assert _told(pool)[-1] == (EventKind.CLAIM_KEPT, "Kept for 1 h 00 min: lunch")
+    assert _told(pool)[-1] == (EventKind.CLAIM_KEPT, "Kept for 1 h: lunch")
 
 
 async def test_keep_can_be_taken_back(pool, running, keep):
@@ -153,7 +153,7 @@ async def test_keep_can_be_taken_back(pool, running, keep):
 async def test_keep_is_bounded_by_the_setting(pool, running, keep):
     """The refusal says the bound, and nothing is kept."""
     pool.service.settings = Settings(longest_keep_alive=HOUR)
-    with pytest.raises(BadRequest, match="can be kept for 1 h 00 min at a time"):
+    with pytest.raises(BadRequest, match="can be kept for 1 h at a time"):
         await keep(running, HOUR + timedelta(seconds=1))
     assert pool.now(running).kept_until is None
     assert (await keep(running, HOUR)).kept_until is not None

@@ -187,7 +187,7 @@ def test_warning_says_what_when_and_why(language, what, when, why, warned):
     [
         (
             {"ground": "little-used", "lasted_ms": 6 * 3_600_000, "quiet": []},
-            "Hardly used in 6 h 00 min: GPU 0 % on the mean, 31 GiB held. Rule interactive",
+            "Hardly used in 6 h: GPU 0 % on the mean, 31 GiB held. Rule interactive",
         ),
         (
             {"ground": "orphaned", "gpu": None, "held_bytes": None, "wanted_by": ["c-1", "c-2"]},

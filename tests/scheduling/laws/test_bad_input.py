@@ -32,7 +32,7 @@ FAULTS = {
     "asks for a negative cpu of -1000": {"worker": WorkerShape(cpu=-1000)},
     "has time_limit -5 s; it must be above 0": {"time_limit_s": -5.0},
     "has expected nan s; it must be above 0": {"expected_s": float("nan")},
-    "has a deadline 60 s ago": {"deadline_s": NOW_S - 60},
+    "has a deadline 1 min ago": {"deadline_s": NOW_S - 60},
 }
 
 

@@ -57,8 +57,11 @@ function duration(ms, units, round = Math.floor) {
   if (ms < MINUTE) return units.moment;
   if (minutes < 60) return fill(units.minutes, minutes);
   const hours = Math.floor(minutes / 60);
-  if (hours < 24) return fill(units.hours, hours, String(minutes % 60).padStart(2, "0"));
-  return fill(units.days, Math.floor(hours / 24), hours % 24);
+  const after = hours < 24 ? minutes % 60 : hours % 24;
+  const whole = hours < 24 ? fill(units.hours, hours) : fill(units.days, Math.floor(hours / 24));
+  if (!after) return whole;
+  const rest = hours < 24 ? fill(units.minutes_after, String(after).padStart(2, "0")) : fill(units.hours, after);
+  return `${whole} ${rest}`;
 }
 
 function clock(at, now, language) {
