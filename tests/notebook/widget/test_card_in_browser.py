@@ -284,6 +284,30 @@ def test_state_and_buttons_are_never_cut(phase, language, mount, a_view):
     assert page.locator("h3").get_attribute("title") == name
 
 
+_WORD = "a-host-of-a-cluster-with-a-name-" + "x" * 60
+
+
+@pytest.mark.parametrize("width", [740, 380])
+@pytest.mark.parametrize("state", ["pending", "running", "warned", "failed"])
+def test_whatever_is_said_wraps(state, width, mount, a_view, a_lease):
+    """No reason, host or model is so long that it leaves the card, or is cut."""
+    states = {
+        "pending": {"phase": "pending", "wait": {"place": 1, "reason": _WORD, "never": False}},
+        "running": {"expires_at": NOW + timedelta(days=20)},
+        "warned": {"warning": {**WARNING, "rule": _WORD}},
+        "failed": {"phase": "ended", "end": "failed", "reason": _WORD},
+    }
+    leases = [a_lease(_WORD, model="NVIDIA A100-SXM4-80GB", phase="retiring")]
+    page = mount(a_view(name=_WORD, **states[state], leases=leases), width=width)
+    assert not page.locator("article").evaluate("it => it.scrollWidth > it.clientWidth")
+    kept = ".gp-Card *:not(h3):not(.gp-spoken)" + ":not(td:first-child)" * (width == 740)
+    cut = page.locator(kept).evaluate_all(
+        "all => all.filter(it => it.scrollWidth > it.clientWidth + 1"
+        " && getComputedStyle(it).overflowX !== 'visible').map(it => it.textContent)"
+    )
+    assert cut == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("selector", [".gp-Claim-state", ".gp-Card-body .gp-dim", ".gp-Warning p"])
 def test_text_can_be_read(selector, theme, mount, a_view, a_lease):

@@ -117,10 +117,11 @@ def test_thought_start_stands_beside_the_place(a_view):
 
 def test_claim_that_can_never_start_has_no_place_in_line(a_view):
     """It says so instead."""
-    wait = {"place": 1, "reason": "the pool has 8 devices.", "never": True}
+    never = "Not possible as the pool is: 9 devices wanted, 8 joined."
+    wait = {"place": 1, "reason": never, "never": True}
     shown = card(a_view(phase="pending", wait=wait))
     assert shown.figures == ()
-    assert said(shown.lines[0].text) == "Never, as the pool is now: the pool has 8 devices."
+    assert said(shown.lines[0].text) == never
 
 
 def test_device_is_named_by_host_and_index(a_view, a_lease):

@@ -257,7 +257,7 @@ class CardView {
     return h("header", { class: "gp-Card-head" },
       icon(this.isOld ? "unlinked" : card.look),
       h("h3", { class: "gp-clip", title: card.name }, card.name),
-      h("span", { class: "gp-Claim-state gp-clip", title: plain(card.state, card) }, state),
+      h("span", { class: "gp-Claim-state", title: plain(card.state, card) }, state),
       this.dashboards(),
       this.buttons(card.head));
   }
