@@ -20,8 +20,8 @@ from jupyter_gpupool.manager.service.forecasts import Start, promised_start
 from jupyter_gpupool.manager.service.idle_subjects import own_wish
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.pool.claim import WAITING, Phase
-from jupyter_gpupool.pool.claim_events import Rescaled
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
+from jupyter_gpupool.pool.claim_events import ClaimEvent, Rescaled
 from jupyter_gpupool.pool.claim_machine import ImpossibleTransition
 from jupyter_gpupool.pool.errors import Conflict, NotAllowed, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, UserName
@@ -36,7 +36,7 @@ from jupyter_gpupool.protocol.api import (
 )
 
 from . import answers
-from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller
+from .parts import ONCE_HEADER, Asked, TheService, UserAsks, UserCaller
 from .problems import CREATED, responses
 from .views import claim_view
 
@@ -93,18 +93,11 @@ async def get_claim(claim_id: str, caller: UserCaller, service: TheService) -> R
 @router.post("/{claim_id}/scale", response_model=ClaimView, responses=responses(NotFound, Conflict))
 async def scale(claim_id: str, body: ScaleBody, asked: UserAsks) -> Response:
     """Want more or fewer workers."""
-    service = asked.service
-    record = await find(service, ClaimId(claim_id))
-    require_sight(asked.caller, record.claim.owner, f"claim {claim_id}")
     bounds = WorkerBounds(body.workers.min, body.workers.max)
-    if record.claim.id not in service.books.claims:
-        # It ended so long ago that only the database knows it.
-        raise ImpossibleTransition(record.claim, Rescaled(reason="", bounds=bounds))
-    command = ScaleClaim(
-        caller=asked.caller, claim_id=record.claim.id, bounds=bounds, key=asked.once
-    )
-    await service.execute(partial(scale_claim, command=command))
-    return answers.one(view(await find(service, record.claim.id), service))
+    claim = await known(claim_id, asked, Rescaled(reason="", bounds=bounds))
+    command = ScaleClaim(caller=asked.caller, claim_id=claim.id, bounds=bounds, key=asked.once)
+    await asked.service.execute(partial(scale_claim, command=command))
+    return await as_it_stands(claim.id, asked.service)
 
 
 @router.post(
@@ -123,7 +116,7 @@ async def release(claim_id: str, body: ReleaseBody, asked: UserAsks) -> Response
             caller=asked.caller, claim_id=record.claim.id, reason=body.reason, key=asked.once
         )
         await service.execute(partial(release_claim, command=command))
-    return answers.one(view(await find(service, record.claim.id), service))
+    return await as_it_stands(record.claim.id, service)
 
 
 @router.get(
@@ -150,6 +143,25 @@ async def find(service: Service, claim_id: ClaimId) -> ClaimRecord:
     if record is None:
         raise no_such(f"claim {claim_id}")
     return record
+
+
+async def known(claim_id: str, asked: Asked, wish: ClaimEvent) -> Claim:
+    """The claim of which its user, or an admin, wants this.
+
+    Raises:
+        NotFound: If there is none that the caller may know of.
+        ImpossibleTransition: If it ended so long ago that only the database knows it.
+    """
+    claim = (await find(asked.service, ClaimId(claim_id))).claim
+    require_sight(asked.caller, claim.owner, f"claim {claim_id}")
+    if claim.id not in asked.service.books.claims:
+        raise ImpossibleTransition(claim, wish)
+    return claim
+
+
+async def as_it_stands(claim_id: ClaimId, service: Service) -> Response:
+    """What is answered to whoever has changed a claim."""
+    return answers.one(view(await find(service, claim_id), service))
 
 
 def view(record: ClaimRecord, service: Service) -> ClaimView:

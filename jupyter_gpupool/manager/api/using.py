@@ -31,7 +31,6 @@ from jupyter_gpupool.manager.service.using import (
 from jupyter_gpupool.manager.service.worker_shapes import worker_shape
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.claim_events import Kept
-from jupyter_gpupool.pool.claim_machine import ImpossibleTransition
 from jupyter_gpupool.pool.errors import Conflict, NotFound
 from jupyter_gpupool.pool.ids import ClaimId, KernelId, UserName
 from jupyter_gpupool.protocol.api import ClaimView
@@ -51,7 +50,7 @@ from jupyter_gpupool.scheduling.prospects import prospects, would_do
 from jupyter_gpupool.scheduling.shape import HostShape, WorkerShape
 
 from . import answers
-from .claims import find, foresee, start_of, view
+from .claims import as_it_stands, find, foresee, known, start_of
 from .explaining import Situation, explain
 from .parts import ONCE_HEADER, TheService, UserAsks, UserCaller, UserTells
 from .problems import NO_CONTENT, responses
@@ -78,7 +77,7 @@ async def attach(
         caller=caller, claim_id=record.claim.id, kernel_id=KernelId(kernel), body=body
     )
     await service.execute(partial(attach_kernel, command=command))
-    return answers.one(view(await find(service, record.claim.id), service))
+    return await as_it_stands(record.claim.id, service)
 
 
 @router.delete(
@@ -124,21 +123,17 @@ async def report_activity(body: ActivityBody, caller: UserTells, service: TheSer
 )
 async def keep_alive(claim_id: str, body: KeepAliveBody, asked: UserAsks) -> Response:
     """Have the claim not taken as idle for so long from now on; 0 takes that back."""
-    service = asked.service
-    record = await find(service, ClaimId(claim_id))
-    require_sight(asked.caller, record.claim.owner, f"claim {claim_id}")
     duration = timedelta(seconds=body.for_s)
-    if record.claim.id not in service.books.claims:
-        raise ImpossibleTransition(record.claim, Kept(reason="", duration=duration))
+    claim = await known(claim_id, asked, Kept(reason="", duration=duration))
     command = KeepClaim(
         caller=asked.caller,
-        claim_id=record.claim.id,
+        claim_id=claim.id,
         duration=duration,
         reason=body.reason,
         key=asked.once,
     )
-    await service.execute(partial(keep_claim, command=command))
-    return answers.one(view(await find(service, record.claim.id), service))
+    await asked.service.execute(partial(keep_claim, command=command))
+    return await as_it_stands(claim.id, asked.service)
 
 
 @router.get(
