@@ -3,10 +3,10 @@
 import asyncio
 import signal
 import sys
-import time
 from datetime import timedelta
 
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.agent.app import AgentApp, default_state_folder
@@ -37,7 +37,9 @@ async def test_told_to_exit_while_it_starts_a_zygote_it_leaves_nothing(
 ) -> None:
     """No process of it is there once it has ended, and the next agent has one zygote."""
     agent.start()
-    await asyncio.to_thread(_wait_for, lambda: _listens(agent) and len(agent.zygotes()) >= zygotes)
+    await asyncio.to_thread(
+        eventually, lambda: _listens(agent) and len(agent.zygotes()) >= zygotes, 20
+    )
     agent.popen.send_signal(signal.SIGTERM)
     assert await agent.wait() == 0
     assert agent.marked() == []
@@ -51,12 +53,6 @@ async def test_told_to_exit_while_it_starts_a_zygote_it_leaves_nothing(
 def _listens(agent) -> bool:
     """Whether it heeds SIGTERM already: it starts a zygote a moment later."""
     return (agent.state / "agent.sock").exists()
-
-
-def _wait_for(holds) -> None:
-    deadline_s = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline_s
 
 
 async def test_stop_all_on_exit_leaves_nothing(agent, manager_end, real_claim, see) -> None:

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 from e2e_harness.clock import SettableClock
-from e2e_harness.deadlines import stays
 from e2e_harness.devices import SimulatedDevices
 from e2e_harness.running_pool import MakePool, RunningPool, Setup
+from waiting import stays
 
 HOUR_S = 3600
 

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from e2e_harness.api import Api
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool
 from e2e_harness.seeding import ROUNDS, SEED
+from waiting import eventually
 
 CLAIMS = 50 * ROUNDS
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.processes import carrying, kill_all
+from waiting import eventually
 
 COMMAND = (sys.executable, "-m", "jupyter_gpupool.cli", "demo")
 DEADLINE_S = 60

@@ -4,9 +4,9 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from e2e_harness.deadlines import eventually, stays
 from e2e_harness.devices import SimulatedDevices, StubDevices
 from e2e_harness.running_pool import MakePool, RunningPool, Setup, strike
+from waiting import eventually, stays
 
 MakeStubs = Callable[[int], StubDevices]
 

@@ -5,8 +5,8 @@ import time
 from datetime import datetime
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool, Setup
+from waiting import eventually
 
 POLICY = """
 [queues.all]

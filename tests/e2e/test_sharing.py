@@ -7,9 +7,9 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from e2e_harness.deadlines import eventually, stays
 from e2e_harness.devices import StubDevices
 from e2e_harness.running_pool import MakePool, RunningPool, Setup, strike
+from waiting import eventually, stays
 
 from jupyter_gpupool.agent.devices.lock_folder import find_folder
 

@@ -1,9 +1,9 @@
 """What cannot start says so with its own last lines, after a bounded number of tries."""
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool
 from e2e_harness.user import UserFailed
+from waiting import eventually
 
 BROKEN = {"DASK_DISTRIBUTED__SCHEDULER__PRELOAD": "no_such_preload_module"}
 

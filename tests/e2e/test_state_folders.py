@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.devices import SimulatedDevices
 from e2e_harness.launching import free_port
 from e2e_harness.processes import Process
 from e2e_harness.running_pool import MakePool, RunningPool, strike
+from waiting import eventually
 
 GIB = 2**30
 

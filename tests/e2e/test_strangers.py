@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.devices import TestDevices
 from e2e_harness.interpreters import open_to
 from e2e_harness.processes import carrying
 from e2e_harness.running_pool import MakePool, RunningPool, Setup
+from waiting import eventually
 
 NOBODY = pwd.getpwnam("nobody")
 

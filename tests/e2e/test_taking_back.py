@@ -1,8 +1,8 @@
 """A queue gets its guarantee back from whoever uses it: told first, and nothing is lost by it."""
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool, Setup
+from waiting import eventually
 
 POLICY = """
 [queues.anns]

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.devices import TestDevices
 from e2e_harness.interpreters import open_to
 from e2e_harness.running_pool import MakePool, RunningPool, Setup
+from waiting import eventually
 
 NOBODY = 65534
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool, strike
+from waiting import eventually
 
 KERNEL = {"host": "h", "boot_id": "b", "pid": 4711, "started": 99, "name": "a.ipynb"}
 SILENT_S = 5.0

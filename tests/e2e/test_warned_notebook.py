@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.notebook import Notebook
+from waiting import eventually
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool

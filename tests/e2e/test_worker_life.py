@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from e2e_harness.deadlines import eventually, stays
 from e2e_harness.devices import StubDevices
 from e2e_harness.processes import kill_all, process
 from e2e_harness.running_pool import MakePool, RunningPool
 from e2e_harness.user import User
+from waiting import eventually, stays
 
 
 @pytest.fixture

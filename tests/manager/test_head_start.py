@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from manager_harness.waiting import eventually
+from waiting import eventually
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.manager.own_agents import is_held

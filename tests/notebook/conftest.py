@@ -1,14 +1,13 @@
 """A real pool for the notebook's tests: manager, agent and eight simulated devices, shared."""
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
@@ -63,10 +62,11 @@ def another_pool(tmp_path: Path) -> Iterator[tuple[EmbeddedPool, Pool]]:
 
 
 def wait_for_devices(pool: Pool, within_s: float = 30) -> None:
-    deadline = time.monotonic() + within_s
-    while not pool.background.run(lambda _say: pool.client.status()).devices:
-        assert time.monotonic() < deadline, f"no device joined in {within_s} s: {sys.argv}"
-        time.sleep(0.05)
+    eventually(
+        lambda: pool.background.run(lambda _say: pool.client.status()).devices,
+        within_s,
+        "a device has joined",
+    )
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import time
 import dask
 import pytest
 from distributed import Client, LocalCluster, Status, wait
+from waiting import eventually
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
@@ -27,7 +28,7 @@ def test_killed_scheduler_is_a_lost_claim_within_seconds(
     cluster = claim(1, name="doomed", pool=pool)
     client = Client(cluster)
     os.kill(client.run_on_scheduler(os.getpid), signal.SIGKILL)
-    _wait_until_closed(cluster)
+    eventually(lambda: cluster.status == Status.closed, WITHIN_S)
     with pytest.raises(ClaimLost, match="scheduler"):
         cluster.scale(2)
     with pytest.raises(ClaimLost):
@@ -43,7 +44,7 @@ def test_client_made_while_its_scheduler_dies_raises_the_reason(pool: Pool) -> N
     os.kill(scheduler, signal.SIGKILL)
     with pytest.raises(ClaimLost, match="scheduler"):
         Client(cluster)
-    _wait_until_closed(cluster)
+    eventually(lambda: cluster.status == Status.closed, WITHIN_S)
 
 
 async def test_awaited_client_of_a_dying_scheduler_raises_the_reason(pool: Pool) -> None:
@@ -62,7 +63,7 @@ def test_attaching_to_a_claim_whose_scheduler_dies_raises_the_reason(pool: Pool)
     os.kill(scheduler, signal.SIGKILL)
     with pytest.raises(ClaimLost, match="scheduler"):
         attach(cluster.claim_id, pool=pool, quiet=True)
-    _wait_until_closed(cluster)
+    eventually(lambda: cluster.status == Status.closed, WITHIN_S)
 
 
 def test_client_of_a_scheduler_that_does_not_answer_says_so(pool: Pool) -> None:
@@ -109,7 +110,7 @@ def test_result_that_was_waited_for_raises_the_reason(pool: Pool) -> None:
         pool.background.run(lambda _say: pool.client.release(cluster.claim_id, "by an admin"))
         with pytest.raises(ClaimLost, match=r"has ended: .*by an admin"):
             future.result(timeout=WITHIN_S)
-    _wait_until_closed(cluster)
+    eventually(lambda: cluster.status == Status.closed, WITHIN_S)
     assert "lost" in repr(cluster)
     assert "by an admin" in cluster._repr_html_()
 
@@ -151,7 +152,7 @@ def test_task_after_the_loss_raises_the_reason(pool: Pool) -> None:
         future.result(timeout=WITHIN_S)
     with pytest.raises(ClaimLost, match="scheduler"):
         client.submit(sum, [1, 2]).result(timeout=WITHIN_S)
-    _wait_until_closed(cluster)
+    eventually(lambda: cluster.status == Status.closed, WITHIN_S)
     with pytest.raises(ClaimLost, match="scheduler"):
         client.submit(sum, [3, 4]).result(timeout=WITHIN_S)
     client.close()
@@ -182,7 +183,7 @@ def test_lost_claim_closes_without_a_word(pool: Pool) -> None:
     """What is over need not be given back."""
     cluster = claim(1, pool=pool, quiet=True)
     pool.background.run(lambda _say: pool.client.release(cluster.claim_id))
-    _wait_until_closed(cluster)
+    eventually(lambda: cluster.status == Status.closed, WITHIN_S)
     cluster.close()
     assert cluster.status == Status.closed
 
@@ -202,10 +203,3 @@ def test_close_without_a_manager_is_bounded_and_says_so(
     assert time.monotonic() - start < WITHIN_S
     assert cluster.status == Status.closed
     embedded.start()  # the next manager ends what this one left
-
-
-def _wait_until_closed(cluster: ClaimCluster) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while cluster.status != Status.closed:
-        assert time.monotonic() < deadline, f"still {cluster.status} after {WITHIN_S} s"
-        time.sleep(0.02)

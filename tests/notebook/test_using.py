@@ -1,11 +1,11 @@
 """What may be asked of a claim one holds, by its cluster and by its name."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from distributed import Client
+from waiting import eventually
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook import asking
@@ -20,13 +20,6 @@ from jupyter_gpupool.protocol.api import ClaimView
 pytestmark = pytest.mark.e2e
 _WITHIN_S = 30.0
 View = Callable[[str], ClaimView]
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, f"still not so after {_WITHIN_S} s"
-        time.sleep(0.05)
 
 
 def test_claim_explains_itself(pool: Pool) -> None:
@@ -108,13 +101,13 @@ def test_hibernated_claim_can_be_attached_to(pool: Pool, view_of: View) -> None:
     """Its scheduler is there, and a task that is submitted wakes it."""
     with claim(1, name="asleep", pool=pool) as first:
         first.hibernate()
-        wait_for(lambda: view_of(first.claim_id).phase is Phase.HIBERNATED)
+        eventually(lambda: view_of(first.claim_id).phase is Phase.HIBERNATED, _WITHIN_S)
         with attach("asleep", pool=pool) as again, Client(again, set_as_default=False) as client:
             assert view_of(first.claim_id).phase is Phase.HIBERNATED
             assert len(again.scheduler_info["workers"]) == 0
             assert client.submit(sum, [1, 2]).result(timeout=30) == 3
             again.wait_for_workers(1)
-            wait_for(lambda: len(first.scheduler_info["workers"]) == 1)
+            eventually(lambda: len(first.scheduler_info["workers"]) == 1, _WITHIN_S)
 
 
 def test_attaching_to_one_of_several_needs_a_name(pool: Pool) -> None:

@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.this_host import ThisHost
@@ -121,27 +121,12 @@ def running_claim(browser: httpx.Client) -> Iterator[dict[str, Any]]:
     """A claim of one worker, made through the server."""
     made = browser.post("gpupool/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
     path = f"gpupool/api/v1/claims/{made.json()['id']}"
-    yield look_until(lambda: _if_running(browser.get(path).json()))
+    yield eventually(lambda: _if_running(browser.get(path).json()), 60, "the claim runs")
     browser.post(f"{path}/release", json={})
 
 
 def _if_running(view: dict[str, Any]) -> dict[str, Any] | None:
     return view if view["phase"] == "running" else None
-
-
-@pytest.fixture
-def wait_for() -> Callable[..., Any]:
-    """`look_until`."""
-    return look_until
-
-
-def look_until(look: Callable[[], Any], within_s: float = 60) -> Any:
-    """What `look` sees once it sees something."""
-    deadline = time.monotonic() + within_s
-    while not (seen := look()):
-        assert time.monotonic() < deadline, f"nothing in {within_s} s"
-        time.sleep(0.05)
-    return seen
 
 
 def _start(folder: Path, runtime_folder: Path, config: str, more: dict[str, str]) -> JupyterServer:
@@ -178,4 +163,4 @@ def _wait_until_up(server: JupyterServer) -> None:
         except httpx.TransportError:
             return False
 
-    look_until(answers, _UP_WITHIN_S)
+    eventually(answers, _UP_WITHIN_S, "the Jupyter server answers")

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
+from waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -47,13 +48,13 @@ def state_is(
 
 
 def test_the_pool_knows_whether_an_attached_kernel_is_busy(
-    kernel: BlockingKernelClient, state_is: Callable[[str], bool], wait_for: Any
+    kernel: BlockingKernelClient, state_is: Callable[[str], bool]
 ) -> None:
     """While a cell runs, and when it has ended."""
     kernel.execute("wait = input()", allow_stdin=True)
-    wait_for(lambda: state_is("busy"))
+    eventually(lambda: state_is("busy"), 60, "the kernel is busy")
     kernel.input("done")
-    wait_for(lambda: state_is("idle"))
+    eventually(lambda: state_is("idle"), 60, "the kernel is idle")
 
 
 def test_a_kernel_that_is_shut_down_is_told(
@@ -61,10 +62,9 @@ def test_a_kernel_that_is_shut_down_is_told(
     kernel_id: str,
     browser: httpx.Client,
     state_is: Callable[[str], bool],
-    wait_for: Any,
 ) -> None:
     """The claim that it used was left behind."""
     kernel.execute("1")
-    wait_for(lambda: state_is("idle"))
+    eventually(lambda: state_is("idle"), 60, "the kernel is idle")
     browser.delete(f"api/kernels/{kernel_id}")
-    wait_for(lambda: state_is("dead"))
+    eventually(lambda: state_is("dead"), 60, "the kernel is dead")

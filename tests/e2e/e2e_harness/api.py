@@ -10,8 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-
-from .deadlines import eventually
+from waiting import eventually
 
 Json = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from itertools import count
 from signal import Signals
 
 import pytest
+from waiting import eventually
 
-from .deadlines import eventually
 from .devices import TestDevices
 from .faults import DEVICES, EXPECTED, REACH, Blow, Case, Moment, Role, Scene
 from .processes import Process

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from signal import Signals
 
-from .deadlines import eventually
+from waiting import eventually
+
 from .processes import Process
 from .running_pool import RunningPool
 from .user import User

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from waiting import eventually
 
 from .api import Api, Journal
-from .deadlines import eventually
 from .devices import TestDevices
 from .launching import Launcher, Setup, free_port, tail
 from .processes import Process, carrying

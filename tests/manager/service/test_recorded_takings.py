@@ -3,14 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from manager_harness.idle_player import IdlePlayer, a_running_claim, apply
-from manager_harness.pool_player import PoolPlayer
-from manager_harness.virtual_time import ManualClock
+from manager_harness.idle_player import IdlePlayer, apply
 
-from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.manager.settings import Settings
-from jupyter_gpupool.manager.store.sealing import load_seal
-from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.protocol.policy import parse_policy
@@ -24,18 +18,6 @@ DAY = timedelta(days=1)
 POLICIES = pytest.mark.parametrize(
     "policy", [USUAL, SHORT, SOONEST], ids=["usual", "short", "soonest"]
 )
-
-
-@pytest.fixture
-async def idler(tmp_path):
-    """A claim of a pool with a real database."""
-    store = Store(f"sqlite:///{tmp_path / 'manager.sqlite'}", load_seal(tmp_path / "secret-key"))
-    time = ManualClock()
-    service = Service(store, Settings(), time.clock())
-    await service.start()
-    yield await a_running_claim(PoolPlayer(service, store, time))
-    await service.close()
-    store.close()
 
 
 async def taken(idler: IdlePlayer, policy: str, **more) -> list[WouldTake]:

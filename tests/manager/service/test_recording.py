@@ -2,30 +2,9 @@
 
 from datetime import timedelta
 
-import pytest
-from manager_harness.idle_player import a_running_claim
-from manager_harness.pool_player import PoolPlayer
-from manager_harness.virtual_time import ManualClock
-
-from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.manager.settings import Settings
-from jupyter_gpupool.manager.store.sealing import load_seal
-from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.signals import Signal
 
 MINUTE, HOUR = 60, 3600
-
-
-@pytest.fixture
-async def idler(tmp_path):
-    """A claim of a pool with a real database and without any rule."""
-    store = Store(f"sqlite:///{tmp_path / 'manager.sqlite'}", load_seal(tmp_path / "secret-key"))
-    time = ManualClock()
-    service = Service(store, Settings(), time.clock())
-    await service.start()
-    yield await a_running_claim(PoolPlayer(service, store, time))
-    await service.close()
-    store.close()
 
 
 async def recorded(idler):

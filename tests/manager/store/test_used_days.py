@@ -3,14 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from manager_harness.idle_player import a_running_claim, apply
-from manager_harness.pool_player import PoolPlayer
-from manager_harness.virtual_time import ManualClock
+from manager_harness.idle_player import apply
 
-from jupyter_gpupool.manager.service.service import Service
-from jupyter_gpupool.manager.settings import Settings
-from jupyter_gpupool.manager.store.sealing import load_seal
-from jupyter_gpupool.manager.store.store import Store
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.scheduling.used_time import DeviceTime
@@ -26,18 +20,6 @@ warn = "15min"
 after = "20min"
 action = "release"
 """
-
-
-@pytest.fixture
-async def idler(tmp_path):
-    """A claim of two devices of a pool with a real database."""
-    store = Store(f"sqlite:///{tmp_path / 'manager.sqlite'}", load_seal(tmp_path / "secret-key"))
-    time = ManualClock()
-    service = Service(store, Settings(), time.clock())
-    await service.start()
-    yield await a_running_claim(PoolPlayer(service, store, time))
-    await service.close()
-    store.close()
 
 
 async def used(idler, days_ago=10):

@@ -1,10 +1,10 @@
 """Claims and the kernels that use them: shared, kept over a restart, found after a death."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.pool.claim import Phase
@@ -30,19 +30,12 @@ def the_claim(pool: Pool) -> Callable[[], str]:
     return find
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"it is not so after {WITHIN_S} s"
-        time.sleep(0.05)
-
-
 def test_claim_knows_the_kernel_that_uses_it(
     start_kernel: Start, the_claim: Callable[[], str], view_of: View
 ) -> None:
     """By Jupyter's id of it, and the notebook's path."""
     start_kernel("/home/ada/train me.ipynb").run("cluster = gpupool.claim(1)")
-    wait_until(lambda: bool(view_of(the_claim()).kernels))
+    eventually(lambda: bool(view_of(the_claim()).kernels), WITHIN_S)
     (kernel,) = view_of(the_claim()).kernels
     assert kernel.name == "/home/ada/train me.ipynb"
     assert len(kernel.id) == len("00000000-0000-0000-0000-000000000000")
@@ -54,7 +47,7 @@ def test_restarted_kernel_attaches_to_its_claim(
     """The restart keeps it; what was injected is had again by `attach()`."""
     kernel.run("cluster = gpupool.claim(1, name='kept')")
     claim_id = the_claim()
-    wait_until(lambda: bool(view_of(claim_id).kernels))
+    eventually(lambda: bool(view_of(claim_id).kernels), WITHIN_S)
     kernel.restart()
     ran = kernel.run(f"cluster = gpupool.attach()\n{COMPUTE}")
     assert (ran.out, the_claim()) == ("3\n", claim_id)
@@ -68,7 +61,7 @@ def test_kernel_that_is_shut_down_gives_its_claim_back(
     kernel.run("cluster = gpupool.claim(1)")
     claim_id = the_claim()
     kernel.stop()
-    wait_until(lambda: view_of(claim_id).phase in OVER)
+    eventually(lambda: view_of(claim_id).phase in OVER, WITHIN_S)
 
 
 def test_claim_of_a_killed_kernel_is_told_and_taken_over(
@@ -77,7 +70,7 @@ def test_claim_of_a_killed_kernel_is_told_and_taken_over(
     """In one line, once, at the next first use."""
     first = start_kernel()
     first.run("cluster = gpupool.claim(1, name='orphan')")
-    wait_until(lambda: bool(view_of(the_claim()).kernels))
+    eventually(lambda: bool(view_of(the_claim()).kernels), WITHIN_S)
     first.kill()
     second = start_kernel()
     told = second.run("mine = gpupool.claim(1)").err
@@ -94,12 +87,12 @@ def test_two_kernels_share_a_claim(
     first.run("cluster = gpupool.claim(1)")
     claim_id = the_claim()
     assert second.run(f"cluster = gpupool.attach()\n{COMPUTE}").out == "3\n"
-    wait_until(lambda: len(view_of(claim_id).kernels) == 2)
+    eventually(lambda: len(view_of(claim_id).kernels) == 2, WITHIN_S)
     first.stop()
     assert second.run(COMPUTE).out == "3\n"
     second.run("cluster.close()")
     assert view_of(claim_id).phase is Phase.RUNNING
-    wait_until(lambda: len(view_of(claim_id).kernels) == 1)
+    eventually(lambda: len(view_of(claim_id).kernels) == 1, WITHIN_S)
 
 
 def test_claim_can_be_awaited_in_a_cell(kernel: Any) -> None:

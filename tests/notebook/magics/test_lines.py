@@ -1,11 +1,11 @@
 """`%gpupool …` in a cell, against a real pool."""
 
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from IPython.core.error import UsageError
+from waiting import eventually
 
 from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.notebook.magics.commands import commands
@@ -165,10 +165,14 @@ def test_released_claim_is_closed(claimed: "Notebook") -> None:
 def test_released_claim_is_still_explained_by_its_name(claimed: "Notebook") -> None:
     """Why it is over, to whoever comes back and wonders."""
     claimed.run("%gpupool release")
-    deadline = time.monotonic() + 30
-    while not (ran := claimed.run("%gpupool explain mine")).out.startswith("Claim mine: ended"):
-        assert (ran.error, time.monotonic() < deadline) == (None, True)
-    assert "ago (released): " in ran.out
+    ended = eventually(lambda: _explained_as_ended(claimed), 30, "the claim has ended")
+    assert "ago (released): " in ended
+
+
+def _explained_as_ended(claimed: "Notebook") -> str:
+    ran = claimed.run("%gpupool explain mine")
+    assert ran.error is None
+    return ran.out if ran.out.startswith("Claim mine: ended") else ""
 
 
 def test_nameless_release_leaves_strangers_alone(

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook import widget
@@ -110,10 +110,7 @@ class Lab:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + WITHIN_S
-        while not self._answers():
-            assert time.monotonic() < deadline, f"no answer within {WITHIN_S} s"
-            time.sleep(0.1)
+        eventually(self._answers, WITHIN_S, "Lab answers")
         return self
 
     def send(self, number: signal.Signals) -> None:

@@ -2,11 +2,11 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.protocol.api import ClaimView
@@ -50,7 +50,7 @@ def test_card_is_live_again_when_its_stopped_server_goes_on(
     page, claim_id = _shown(browser, lab, "claims"), claim().id
     lab.send(signal.SIGSTOP)
     pool.background.run(lambda _say: pool.client.scale(claim_id, 1, 2))
-    _until(lambda: _running(claim()) == 2, "the claim grows without the server")
+    eventually(lambda: _running(claim()) == 2, WITHIN_S, "the claim grows without the server")
     assert _lives(claim().kernels[0].pid)
     assert page.locator(".gp-Card tr").count() == 1
     lab.send(signal.SIGCONT)
@@ -66,7 +66,8 @@ def test_claim_outlives_its_killed_server_and_its_card_comes_back(
     page = _shown(browser, lab, "claims")
     before = claim()
     lab.send(signal.SIGKILL)
-    _until(lambda: not _lives(before.kernels[0].pid), "the kernel notices that its server is gone")
+    pid = before.kernels[0].pid
+    eventually(lambda: not _lives(pid), WITHIN_S, "the kernel notices that its server is gone")
     lab.start()
     page.get_by_text("The kernel is gone").wait_for()
     page.close()
@@ -74,7 +75,7 @@ def test_claim_outlives_its_killed_server_and_its_card_comes_back(
     assert (after.id, after.phase, after.leases) == (before.id, "running", before.leases)
     again = _shown(browser, lab, "attaches")
     _press_more(again, rows=2)
-    _until(lambda: _running(claim()) == 2, "the button of the card reaches the claim")
+    eventually(lambda: _running(claim()) == 2, WITHIN_S, "the button of the card reaches the claim")
     again.close()
 
 
@@ -99,10 +100,3 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {WITHIN_S} s: {what}"
-        time.sleep(0.05)

@@ -2,11 +2,11 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 from jupyter_gpupool.client.embedded import EmbeddedPool
 from jupyter_gpupool.client.pools import Pool
@@ -56,7 +56,7 @@ def a_card(pool: Pool) -> Iterator[Callable[[ClaimView], ClaimCard]]:
 def test_card_is_told_of_every_change(a_claim, a_card):
     """From the request on, with its devices, without being asked."""
     card = a_card(a_claim())
-    _until(lambda: card.cards["en"]["look"] == "running")
+    eventually(lambda: card.cards["en"]["look"] == "running", WITHIN_S)
     (device,) = card.cards["en"]["devices"]
     assert (device["state"], device["memory"]) == ("Running", "16 GiB")
 
@@ -66,7 +66,7 @@ def test_cards_of_one_claim_share_one_feed_and_are_in_step(pool, a_claim, a_card
     view = a_claim()
     one, two = a_card(view), a_card(view)
     assert feed_of(pool, view).listeners == 2
-    _until(lambda: one.cards["en"]["look"] == "running")
+    eventually(lambda: one.cards["en"]["look"] == "running", WITHIN_S)
     assert one.cards == two.cards
 
 
@@ -85,10 +85,10 @@ def test_release_ends_the_claim_and_the_feed(pool, a_claim, a_card, view_of):
     """The end state stays, and nobody follows what is over."""
     view = a_claim()
     card = a_card(view)
-    _until(lambda: card.cards["en"]["look"] == "running")
+    eventually(lambda: card.cards["en"]["look"] == "running", WITHIN_S)
     _press(card, act="release")
-    _until(lambda: card.cards["en"]["look"] == "released")
-    _until(lambda: not feed_of(pool, view).is_running)
+    eventually(lambda: card.cards["en"]["look"] == "released", WITHIN_S)
+    eventually(lambda: not feed_of(pool, view).is_running, WITHIN_S)
     assert "asked for in its card" in view_of(view.id).reason
 
 
@@ -97,7 +97,7 @@ def test_cancel_gives_up_the_place_in_line(a_claim, a_card):
     card = a_card(a_claim(TOO_MANY))
     assert card.cards["en"]["look"] == "waiting"
     _press(card, act="cancel")
-    _until(lambda: card.cards["en"]["look"] == "cancelled")
+    eventually(lambda: card.cards["en"]["look"] == "cancelled", WITHIN_S)
 
 
 def test_scale_asks_for_a_number(a_claim, a_card, view_of):
@@ -106,7 +106,7 @@ def test_scale_asks_for_a_number(a_claim, a_card, view_of):
     card = a_card(view)
     _press(card, act="scale", workers=2)
     _press(card, act="scale", workers=2)
-    _until(lambda: len(card.cards["en"]["devices"]) == 2)
+    eventually(lambda: len(card.cards["en"]["devices"]) == 2, WITHIN_S)
     assert view_of(view.id).workers.max == 2
 
 
@@ -115,17 +115,17 @@ def test_keep_says_until_when(a_claim, a_card, view_of):
     view = a_claim()
     card = a_card(view)
     _press(card, act="keep")
-    _until(lambda: view_of(view.id).kept_until is not None)
-    _until(lambda: "kept until " in card.cards["en"]["state"])
+    eventually(lambda: view_of(view.id).kept_until is not None, WITHIN_S)
+    eventually(lambda: "kept until " in card.cards["en"]["state"], WITHIN_S)
 
 
 def test_refusal_is_one_sentence_in_the_card(a_claim, a_card):
     """And the card can be used again."""
     card = a_card(a_claim())
     _press(card, act="scale", workers=10**9)
-    _until(lambda: bool(card.trouble))
+    eventually(lambda: bool(card.trouble), WITHIN_S)
     assert "Traceback" not in card.trouble
-    _until(lambda: card.doing == "")
+    eventually(lambda: card.doing == "", WITHIN_S)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_closed_card_listens_no_more(pool, a_claim):
     view = a_claim()
     card = ClaimCard(view, pool=pool)
     feed = feed_of(pool, view)
-    _until(lambda: feed.is_running)
+    eventually(lambda: feed.is_running, WITHIN_S)
     card.close()
     assert feed.listeners == 0
-    _until(lambda: not feed.is_running)
+    eventually(lambda: not feed.is_running, WITHIN_S)
 
 
 async def test_cluster_that_is_not_requested_has_no_card(pool):
@@ -163,11 +163,11 @@ def test_silent_manager_makes_the_card_old(another_pool: tuple[EmbeddedPool, Poo
     body = ClaimBody(workers=Workers(min=1, max=1))
     view = pool.background.run(lambda _say: pool.client.request_claim(body))
     card = ClaimCard(view, pool=pool)
-    _until(lambda: card.cards["en"]["look"] == "running")
+    eventually(lambda: card.cards["en"]["look"] == "running", WITHIN_S)
     assert embedded.address is not None
     assert embedded.address.manager_pid is not None
     os.kill(embedded.address.manager_pid, signal.SIGKILL)
-    _until(lambda: card.cards["en"]["is_old"])
+    eventually(lambda: card.cards["en"]["is_old"], WITHIN_S)
     assert card.cards["en"]["look"] == "running"
     card.close()
     embedded.start()  # the next manager ends what this one left
@@ -180,15 +180,8 @@ def _press(card: ClaimCard, **content: Any) -> None:
 
 def _release(pool: Pool, view: ClaimView) -> None:
     pool.background.run(lambda _say: pool.client.release(view.id))
-    _until(lambda: _phase(pool, view) is Phase.ENDED)
+    eventually(lambda: _phase(pool, view) is Phase.ENDED, WITHIN_S)
 
 
 def _phase(pool: Pool, view: ClaimView) -> Phase:
     return pool.background.run(lambda _say: pool.client.claim(view.id)).phase
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"not so within {WITHIN_S} s"
-        time.sleep(0.02)

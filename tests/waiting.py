@@ -1,6 +1,6 @@
-"""The one place where a scenario waits for a fact that nobody announces, such as a line of /proc.
+"""The one place where a test waits for a fact that nobody announces, such as a line of /proc.
 
-Called by the harness and the scenarios; whatever has an event or a pidfd is waited for there.
+Called where whole processes are tested; whatever has an event or a pidfd is waited for there.
 """
 
 import time
@@ -13,8 +13,8 @@ _PAUSE_S = 0.02
 
 def eventually(
     look: Callable[[], T],
-    deadline_s: float,
-    what: str,
+    deadline_s: float = 60.0,
+    what: str = "what is waited for",
     *,
     context: Callable[[], str] = lambda: "",
 ) -> T:
