@@ -118,6 +118,11 @@ class Claim:
         return self.request.name or self.id
 
     @property
+    def awaits_results(self) -> bool:
+        """Whether results are kept without a worker that are to come back to one."""
+        return self.hibernation is not None and not self.hibernation.unread
+
+    @property
     def is_over(self) -> bool:
         """Whether it is ending or has ended: nothing brings it back."""
         return self.phase in (Phase.ENDING, Phase.ENDED)

@@ -117,10 +117,19 @@ class HibernateAsked(ClaimEvent):
     Attributes:
         otherwise: What becomes of it if they cannot be kept.
         resumes: It goes on with its work as soon as it has devices again.
+        scaled: Its user wants no workers: until it is scaled up, or they ask for it otherwise.
     """
 
     otherwise: Otherwise = Otherwise.LEAVE
     resumes: bool = False
+    scaled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomGiven(ClaimEvent):
+    """Its results have room where they are to be kept; they count there from now on."""
+
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +167,13 @@ class ResumeAsked(ClaimEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultsBack(ClaimEvent):
-    """Its results are on its workers again, or will be computed there."""
+    """Its results are on its workers again, or will be computed there.
+
+    Attributes:
+        unread: So many stay kept, for no worker could read them.
+    """
+
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

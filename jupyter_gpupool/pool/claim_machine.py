@@ -31,6 +31,7 @@ from .errors import Conflict
 from .hibernation_arrows import (
     any_results_lost,
     hibernated_to_resuming,
+    hibernating_room_given,
     hibernating_to_hibernated,
     hibernating_to_running,
     resuming_to_hibernated,
@@ -108,6 +109,7 @@ ARROWS: Mapping[tuple[Phase, type[ClaimEvent]], Arrow] = {
     (Phase.RESUMING, happened.HibernateAsked): _arrow(
         happened.HibernateAsked, resuming_to_hibernated
     ),
+    (Phase.HIBERNATING, happened.RoomGiven): _arrow(happened.RoomGiven, hibernating_room_given),
     (Phase.HIBERNATING, happened.NotKept): _arrow(happened.NotKept, hibernating_to_running),
     (Phase.HIBERNATING, happened.ResultsKept): _arrow(
         happened.ResultsKept, hibernating_to_hibernated

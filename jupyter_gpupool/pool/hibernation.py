@@ -20,6 +20,8 @@ class HibernationTerms:
         memory_bytes: Of these, what may be in its scheduler's host's memory at first: devices
             are free sooner by that. When nothing moves any more, all but the small ones go to
             that host's disk.
+        host_bytes: Results that all claims together may keep on one host; None is without bound.
+        user_bytes: The same of all claims of one user, on whatever hosts.
         resumes_itself: Whether a task that is submitted meanwhile has it resumed.
     """
 
@@ -27,6 +29,13 @@ class HibernationTerms:
     quota_bytes: int = 64 * 2**30
     memory_bytes: int = 2**30
     resumes_itself: bool = True
+    host_bytes: int | None = None
+    user_bytes: int | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what one claim keeps leaves less for others."""
+        return self.host_bytes is not None or self.user_bytes is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +55,9 @@ class Hibernation:
         left: What was left of the claim's time then: its clock stands still meanwhile.
         again: Results lost since then that are computed again.
         gone: Results lost since then that nobody can compute again.
+        unread: Results that no worker could read when the others came back: they stay kept.
+        scaled: Its user scaled it to no workers: scaling it up resumes it.
+        room_bytes: What its results were given room for, where claims share it; else None.
     """
 
     asked_at: datetime
@@ -59,3 +71,6 @@ class Hibernation:
     left: timedelta | None = None
     again: int = 0
     gone: int = 0
+    unread: int = 0
+    scaled: bool = False
+    room_bytes: int | None = None

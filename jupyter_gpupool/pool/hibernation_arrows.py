@@ -23,7 +23,25 @@ def running_to_hibernating(claim: Claim, event: happened.HibernateAsked, now: da
         warning=None,
         problems=(),
         kept_until=None,
-        hibernation=Hibernation(asked_at=now, otherwise=event.otherwise, resumes=event.resumes),
+        # As many as before it may have again; as few as it wants now.
+        bounds=replace(claim.bounds, minimum=0) if event.scaled else claim.bounds,
+        hibernation=Hibernation(
+            asked_at=now,
+            otherwise=event.otherwise,
+            resumes=event.resumes,
+            only_asked=event.scaled,
+            scaled=event.scaled,
+        ),
+    )
+    return Step(claim=after, kind=EventKind.CLAIM_HIBERNATING, reason=event.reason)
+
+
+def hibernating_room_given(claim: Claim, event: happened.RoomGiven, now: datetime) -> Step:
+    """Its results may be moved."""
+    known = claim.hibernation or Hibernation(asked_at=now)
+    after = replace(
+        along(claim, claim.phase, event, now),
+        hibernation=replace(known, room_bytes=event.nbytes),
     )
     return Step(claim=after, kind=EventKind.CLAIM_HIBERNATING, reason=event.reason)
 
@@ -85,7 +103,11 @@ def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datet
 
 def resuming_to_hibernated(claim: Claim, event: happened.HibernateAsked, now: datetime) -> Step:
     """Its user has it stop waiting; its results stay where they are."""
-    return _asleep_again(claim, event, now)
+    after = _asleep_again(claim, event, now)
+    if not event.scaled or after.claim.hibernation is None:
+        return after
+    scaled = replace(after.claim.hibernation, scaled=True)
+    return replace(after, claim=replace(after.claim, hibernation=scaled))
 
 
 def resuming_to_starting(
@@ -138,8 +160,10 @@ def _asleep_again(claim: Claim, event: ClaimEvent, now: datetime) -> Step:
 
 
 def running_results_back(claim: Claim, event: happened.ResultsBack, now: datetime) -> Step:
-    """Nothing of its hibernation is left."""
-    after = replace(along(claim, claim.phase, event, now), hibernation=None)
+    """Nothing of its hibernation is left, but for what no worker could read."""
+    known = claim.hibernation or Hibernation(asked_at=now)
+    left = replace(known, unread=event.unread, scaled=False) if event.unread else None
+    after = replace(along(claim, claim.phase, event, now), hibernation=left)
     # From now on it can hibernate again, which may be what somebody waits for.
     return replace(changed(after, event), effects=(Effect.REPLAN,))
 

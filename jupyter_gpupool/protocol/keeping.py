@@ -36,7 +36,8 @@ class KeepPhase(StrEnum):
     HIBERNATED = "hibernated"
     """With the holder; there are no workers."""
     RESUMING = "resuming"
-    """On their way back. What has not arrived yet is with the holder."""
+    """On their way back. What has not arrived yet is with the holder; it ends in `AWAKE`, where
+    what no worker could read stays with it."""
     REFUSED = "refused"
     """On workers still: some cannot be kept, and nothing was done. Another wish ends this."""
     LOST = "lost"
@@ -88,6 +89,8 @@ class Keeping:
         unkept_count: How many there are.
         again: Results that were lost and are computed again.
         gone: Results that were lost and cannot be computed again: they were sent, not computed.
+        unread: Results that stay with the holder, for no worker could read them or take them back.
+            Which these are, `unkept` says as long as nothing else is asked.
         wanted: Tasks were submitted since it was told to hibernate.
         problem: A sentence when something went wrong; "" while all is well.
     """
@@ -103,6 +106,7 @@ class Keeping:
     unkept_count: int = 0
     again: int = 0
     gone: int = 0
+    unread: int = 0
     wanted: bool = False
     problem: str = ""
 

@@ -27,7 +27,15 @@ from jupyter_gpupool.pool.rules import Rules, Sharing, SurplusOrder
 from .bodies import Body, Words
 from .idle_policy import IdleEntry
 from .policy_lines import line_of_refusal
-from .policy_values import Amount, above_zero, bytes_of, seconds, seconds_or_none, thousandths
+from .policy_values import (
+    Amount,
+    above_zero,
+    bytes_of,
+    bytes_or_none,
+    seconds,
+    seconds_or_none,
+    thousandths,
+)
 
 _Names = tuple[Words, ...]
 _HOUR_S = 3600
@@ -145,6 +153,8 @@ class HibernationEntry(Body):
 
     keep_for: Words = "7d"
     quota: Words = "64GiB"
+    quota_per_host: Words | None = None
+    quota_per_user: Words | None = None
     memory: Words = "1GiB"
     resume_on_task: bool = True
 
@@ -155,6 +165,8 @@ class HibernationEntry(Body):
             quota_bytes=bytes_of(self.quota, "hibernation.quota"),
             memory_bytes=bytes_of(self.memory, "hibernation.memory"),
             resumes_itself=self.resume_on_task,
+            host_bytes=bytes_or_none(self.quota_per_host, "hibernation.quota_per_host"),
+            user_bytes=bytes_or_none(self.quota_per_user, "hibernation.quota_per_user"),
         )
 
 

@@ -31,6 +31,15 @@ def bytes_of(text: str, key: str) -> int:
         return parse_bytes(text)
 
 
+def bytes_or_none(text: str | None, key: str) -> int | None:
+    """A size, or None if none is said.
+
+    Raises:
+        BadRequest: If it is none.
+    """
+    return None if text is None else bytes_of(text, key)
+
+
 def seconds(text: str, key: str) -> float:
     """A time, which may be none at all.
 

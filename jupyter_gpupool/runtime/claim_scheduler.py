@@ -17,6 +17,8 @@ from distributed.scheduler import WorkerStatusPlugin
 
 from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
+from .unread import OPERATION, fail_dependents
+
 _USERS_CODE = frozenset({"run", "run_coroutine", "actor_execute"})
 _ASKED_OF_STREAM = ("update-graph", "cancel-keys")
 _ASKED = (
@@ -51,6 +53,7 @@ class ClaimScheduler(distributed.Scheduler):
         self.asked_s: float | None = None
         self._observers = itertools.count()
         super().__init__(**options)
+        self.stream_handlers[OPERATION] = self._take_unread
         for name in _ASKED_OF_STREAM:
             self.stream_handlers[name] = self._noting(self.stream_handlers[name])
         for name in _ASKED:
@@ -116,6 +119,9 @@ class ClaimScheduler(distributed.Scheduler):
         """A worker is running, paused or on its way out."""
         super().handle_worker_status_change(status, worker, stimulus_id)
         self.status_changed()
+
+    def _take_unread(self, key: Any, worker: str, error: dict[str, Any]) -> None:
+        fail_dependents(self, key, worker, error)
 
     def _noting(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The same, but that it is noted when it was asked for."""

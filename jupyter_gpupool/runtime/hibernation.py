@@ -1,21 +1,20 @@
 """Hibernates and resumes a claim from within its scheduler, as it is ordered to.
 
-Used by `scheduler`; a plugin of distributed's Scheduler. The one rule: a result leaves a place only
-when another worker has said that it keeps it. So whatever dies half way, a result is where it was,
-or somewhere else, or its loss is told.
+Used by `scheduler`; a plugin of distributed's Scheduler. How results are handed on is in `handing`:
+whatever dies half way, a result is where it was, or somewhere else, or its loss is told.
 
 Results come back at once, and not when they are asked for: they belong beside the devices, and the
 holder's memory and disk are wanted by the next claim. A task need not wait for that: what it needs
-it fetches itself, in between.
+it fetches itself, in between. What no worker can read stays where it is, and its holder with it,
+until nobody wants it any more; the claim is awake all the same.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from distributed.core import Status
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from jupyter_gpupool.protocol.keeping import (
@@ -30,24 +29,17 @@ from jupyter_gpupool.protocol.keeping import (
 from jupyter_gpupool.protocol.launch import Orders
 
 from .claim_scheduler import ClaimScheduler
+from .handing import Handing, NotHanded
 from .interruption import CalledOff, Interruption
 from .members import Members
-from .moving import MESSAGE_BYTES, Move, Mover, Outcome, Refusals, batches, spread
+from .moving import Refusals
 from .next_step import Standing, Step, next_step
 from .standstill import Standstill, copies_left_alone
 from .survey import Survey, survey
 
-_BACK_BYTES = 32 * 1024 * 1024
-"""A message on the way back: small, for what a task waits for comes in between."""
-_TRIES_WITHOUT_PROGRESS = 50
-_TRY_AGAIN_S = 0.1
 _TELL_WITHIN_S = 0.25
 
 logger = logging.getLogger("distributed.scheduler")
-
-
-class _Failed(Exception):
-    """It cannot be done now; the message is a sentence for a user."""
 
 
 class Hibernation(SchedulerPlugin):
@@ -65,15 +57,15 @@ class Hibernation(SchedulerPlugin):
         self._scheduler: Any = scheduler
         self._members = members
         self._changed = changed
-        self._mover = Mover(scheduler)
+        self._handing = Handing(scheduler, self._tell_soon)
         self._standstill = Standstill(scheduler)
         self._interruption = Interruption()
         self._news = asyncio.Event()
         self._orders = Orders()
         self._phase = KeepPhase.AWAKE
         self._survey: Survey | None = None
-        self._refused: Refusals = {}
         self._failed = False
+        self._left_behind = False
         self._again = 0
         self._gone = 0
         self._wanted = False
@@ -87,7 +79,9 @@ class Hibernation(SchedulerPlugin):
     def keeping(self) -> Keeping:
         """All that the agent hears of it."""
         found, holder = self._survey, self._scheduler.holder
-        unkept = (*(found.unkept if found else ()), *_unkept(self._refused))
+        # What was asked beforehand is answered alone: what stays with a holder is kept already.
+        asked = found.unkept if found else _unkept(self._handing.unread)
+        unkept = (*asked, *_unkept(self._handing.refused))
         return Keeping(
             phase=self._phase,
             wish=self._orders.wish,
@@ -100,6 +94,7 @@ class Hibernation(SchedulerPlugin):
             unkept_count=len(unkept),
             again=self._again,
             gone=self._gone,
+            unread=len(holder.has_what) if holder and self._left_behind else 0,
             wanted=self._wanted,
             problem=self._problem,
         )
@@ -117,7 +112,8 @@ class Hibernation(SchedulerPlugin):
         is_holder = scheduler.workers[worker].name == HOLDER_NAME
         if is_holder or self._orders.wish is not Wish.HIBERNATED:
             # What failed may work now.
-            self._failed, self._refused = False, {}
+            self._failed = self._left_behind = False
+            self._handing.refused = {}
         self._news.set()
 
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
@@ -135,6 +131,12 @@ class Hibernation(SchedulerPlugin):
             self._wanted = True
             self._tell()
 
+    def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
+        """A task has changed (distributed calls this, of each): was it the last one left behind?"""
+        if self._left_behind and start == "memory" != finish:
+            del key
+            self._news.set()
+
     async def run(self) -> None:
         """Take one step after the other, for as long as the scheduler lives."""
         while True:
@@ -144,8 +146,9 @@ class Hibernation(SchedulerPlugin):
                 await self._take(step)
 
     def _begin_anew(self) -> None:
-        self._survey, self._refused = None, {}
-        self._failed, self._problem = False, ""
+        self._survey, self._handing.refused = None, {}
+        self._failed = self._left_behind = False
+        self._problem = ""
         if self._orders.wish is Wish.HIBERNATED:
             self._again = self._gone = 0
             self._wanted = False
@@ -163,8 +166,9 @@ class Hibernation(SchedulerPlugin):
             surveyed=self._survey is not None,
             failed=self._failed,
             has_holder=holder is not None,
-            has_workers=bool(self._targets()),
+            has_workers=bool(self._handing.targets()),
             held=len(holder.has_what) if holder else 0,
+            left_behind=self._left_behind,
         )
 
     # --- steps
@@ -174,13 +178,23 @@ class Hibernation(SchedulerPlugin):
             await _STEPS[step](self)
         except CalledOff:
             pass
-        except _Failed as problem:
-            self._failed, self._problem = True, str(problem)
+        except NotHanded as problem:
+            self._fail(step, str(problem))
         except Exception as error:
             # A fault of ours, or of a distributed that differs: tell it, and do not try for ever.
             logger.exception("A step of hibernation failed")
-            self._failed, self._problem = True, f"{type(error).__name__}: {error}"
+            self._fail(step, f"{type(error).__name__}: {error}")
         self._tell()
+
+    def _fail(self, step: Step, problem: str) -> None:
+        self._failed, self._problem = True, problem
+        if step is Step.RESUME:
+            self._leave_behind()
+
+    def _leave_behind(self) -> None:
+        """What is with the holder now stays there; until a worker comes nothing else is tried."""
+        self._failed = self._left_behind = True
+        self._phase = KeepPhase.AWAKE
 
     async def _look(self) -> None:
         quota_bytes = self._orders.quota_bytes
@@ -192,97 +206,35 @@ class Hibernation(SchedulerPlugin):
         self._set_phase(KeepPhase.HIBERNATING)
         try:
             with copies_left_alone(self._scheduler):
-                await self._interruption.unless(self._fill_holder())
+                filling = self._handing.fill(self._standstill.begin)
+                await self._interruption.unless(filling)
                 self._phase = KeepPhase.HIBERNATED
                 # All at once, so that nothing ends in between; what runs there runs again later.
                 going = [self._members.dismiss(s.address) for s in self._scheduler.real_workers]
                 await asyncio.gather(*going)
         finally:
             if self._phase is KeepPhase.HIBERNATING:
-                self._phase = KeepPhase.REFUSED if self._refused else KeepPhase.AWAKE
+                self._phase = KeepPhase.REFUSED if self._handing.refused else KeepPhase.AWAKE
             if self._phase is not KeepPhase.HIBERNATED:
                 self._standstill.end()
 
-    async def _fill_holder(self) -> None:
-        tries = 0
-        self._standstill.begin()
-        while missing := self._not_held():
-            if (holder := self._scheduler.holder) is None:
-                raise _Failed("The holder ended before it had all results: nothing was changed.")
-            actors = {task.key: (UnkeptReason.ACTOR.value, "") for task in missing if task.actor}
-            outcome = Outcome(refused=actors)
-            if not actors:
-                moves = batches(_to_holder(missing, holder), MESSAGE_BYTES)
-                outcome = await self._mover.carry_out(moves, done=lambda _: self._tell_soon())
-            if outcome.refused:
-                self._refused = outcome.refused
-                raise _Failed("Some results cannot be kept: nothing was changed.")
-            tries = await self._count_try(tries, outcome.kept)
-            self._standstill.begin()
-
     async def _resume(self) -> None:
+        self._left_behind = False
         self._set_phase(KeepPhase.RESUMING)
         with copies_left_alone(self._scheduler):
-            await self._interruption.unless(self._empty_holder())
-        if (holder := self._scheduler.holder) is not None and holder.has_what:
-            # Workers went away again, or could not take some: those wait where they are.
-            self._failed = bool(self._refused)
-            return
+            await self._interruption.unless(self._handing.empty())
+        holder = self._scheduler.holder
+        if holder is not None and holder.has_what:
+            if self._handing.targets():
+                self._leave_behind()
+            return  # else workers went away again: it waits where it is
         self._phase = KeepPhase.AWAKE
         if holder is not None:
             self._dismissed = holder.address
+            stimulus_id = f"gpupool-hibernation-{time.time()}"
             await self._scheduler.remove_worker(
-                holder.address, expected=True, close=True, stimulus_id=_stimulus()
+                holder.address, expected=True, close=True, stimulus_id=stimulus_id
             )
-
-    async def _empty_holder(self) -> None:
-        tries, self._refused = 0, {}
-        while (holder := self._scheduler.holder) is not None:
-            self._release(task.key for task in holder.has_what)
-            left = [task for task in holder.has_what if task.key not in self._refused]
-            targets = [(state.address, state.nbytes) for state in self._targets()]
-            if not left or not targets:
-                return
-            moves = spread({task.key: _size(task) for task in left}, holder.address, targets)
-            outcome = await self._mover.carry_out(
-                batches(moves, _BACK_BYTES), done=lambda batch: self._release(batch.keys)
-            )
-            self._refused |= outcome.refused
-            tries = await self._count_try(tries, outcome.kept + len(outcome.refused))
-
-    # --- results
-
-    async def _count_try(self, tries: int, progress: int) -> int:
-        """Give up what does not get on, such as a worker that has lost what it should have."""
-        if progress:
-            return 0
-        if tries >= _TRIES_WITHOUT_PROGRESS:
-            raise _Failed("Some results could not be fetched from where they are.")
-        await asyncio.sleep(_TRY_AGAIN_S)
-        return tries + 1
-
-    def _not_held(self) -> list[Any]:
-        """Tasks whose results are with workers alone."""
-        holder = self._scheduler.holder
-        held = {} if holder is None else holder.has_what
-        states = self._scheduler.real_workers
-        found = {task: None for state in states for task in state.has_what if task not in held}
-        return list(found)
-
-    def _release(self, keys: Iterable[Any]) -> None:
-        """Let the holder drop those of these results that a worker has now."""
-        if (holder := self._scheduler.holder) is None:
-            return
-        tasks = [task for key in keys if (task := self._scheduler.tasks.get(key)) is not None]
-        elsewhere = [t.key for t in tasks if t in holder.has_what and len(t.who_has) > 1]
-        if elsewhere:
-            self._scheduler.request_remove_replicas(
-                holder.address, elsewhere, stimulus_id=_stimulus()
-            )
-        self._tell_soon()
-
-    def _targets(self) -> list[Any]:
-        return [s for s in self._scheduler.real_workers if s.status is Status.running]
 
     def _note_loss(self, state: Any) -> None:
         """Count what goes with a holder that ends by itself."""
@@ -324,18 +276,6 @@ _STEPS = {
 }
 
 
-def _to_holder(tasks: Iterable[Any], holder: Any) -> list[Move]:
-    return [
-        Move(
-            key=task.key,
-            nbytes=_size(task),
-            source=next(iter(task.who_has)).address,
-            target=holder.address,
-        )
-        for task in tasks
-    ]
-
-
 def _unkept(refused: Refusals) -> list[Unkept]:
     return [
         Unkept(key=str(key), reason=UnkeptReason(reason), detail=detail)
@@ -348,11 +288,3 @@ def _loss(again: int, gone: int) -> str:
         "The holder ended and took results along:"
         f" {again} that are computed again, {gone} that are gone for good."
     )
-
-
-def _size(task: Any) -> int:
-    return max(0, int(task.get_nbytes()))
-
-
-def _stimulus() -> str:
-    return f"gpupool-hibernation-{time.time()}"

@@ -9,12 +9,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import distributed
+from distributed.worker_state_machine import GatherDepFailureEvent, StateMachineEvent
 
 from jupyter_gpupool.protocol.keeping import UnkeptReason
 from jupyter_gpupool.protocol.launch import WorkerState
 
 from . import surveying, taking
 from .agent_link import AgentLink
+from .unread import read_apart
 
 CLOSE_WITHIN_S = 1.5
 
@@ -57,6 +59,17 @@ class LeaseWorker(distributed.Worker):
             timeout=CLOSE_WITHIN_S, executor_wait=False, nanny=False, reason=reason
         )
         return closed
+
+    async def gather_dep(
+        self, worker: str, to_gather: Collection[Any], total_nbytes: int, *, stimulus_id: str
+    ) -> StateMachineEvent:
+        """Fetch what tasks here need; one that cannot be read fails those that need it alone."""
+        event: StateMachineEvent = await super().gather_dep(
+            worker, to_gather, total_nbytes, stimulus_id=stimulus_id
+        )
+        if isinstance(event, GatherDepFailureEvent) and not self.end_reason:
+            return await read_apart(self, event, to_gather)
+        return event
 
     async def put_away(self, fetched: Mapping[Any, Any]) -> Mapping[Any, tuple[str, str]]:
         """Keep results that its scheduler had it fetch. See `taking`."""

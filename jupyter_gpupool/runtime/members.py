@@ -96,8 +96,10 @@ class Members(SchedulerPlugin):
 
     async def _hand_over(self, address: str) -> bool:
         if not self._somebody_stays():
-            # Nobody is left to take its results; what is still wanted is computed again.
-            return True
+            # Its results wait with it for whoever comes, or for the wish to hibernate; only
+            # whoever wants no worker at all wants nothing of them.
+            has_results = bool(self._scheduler.workers[address].has_what)
+            return self._orders.keep_workers == 0 or not has_results
         done = await self._scheduler.retire_workers(
             workers=[address], close_workers=False, remove=False
         )

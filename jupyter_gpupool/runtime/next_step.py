@@ -30,6 +30,7 @@ class Standing:
         has_holder: Whether one is registered.
         has_workers: Whether a worker could take results.
         held: Results that are with the holder.
+        left_behind: Whether these stay there, for no worker could read them.
     """
 
     wish: Wish
@@ -39,13 +40,17 @@ class Standing:
     has_holder: bool
     has_workers: bool
     held: int
+    left_behind: bool = False
 
 
 def next_step(now: Standing) -> Step | None:
     """The step to take, or None to wait for news."""
     if now.wish is Wish.HIBERNATED:
         return _towards_sleep(now)
-    if now.held or now.phase in (KeepPhase.HIBERNATED, KeepPhase.RESUMING):
+    if now.left_behind:
+        if not now.held:
+            return Step.RESUME  # nobody wants them any more: the holder may go
+    elif now.held or now.phase in (KeepPhase.HIBERNATED, KeepPhase.RESUMING):
         return Step.RESUME if now.has_workers and not now.failed else None
     return Step.SURVEY if now.wish is Wish.SURVEYED and not now.surveyed else None
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any, Protocol
 
-from distributed.worker import get_data_from_worker
+from distributed.core import send_recv
 
 from jupyter_gpupool.protocol.keeping import UnkeptReason
 
@@ -18,14 +18,18 @@ _BUSY_S = 0.02
 _DETAIL_LENGTH = 300
 
 
-class Taker(Protocol):
-    """What of distributed's Worker is needed here, and how what was fetched is put away."""
+class Fetcher(Protocol):
+    """What of distributed's Worker it takes to fetch results."""
 
     rpc: Any
 
     @property
     def address(self) -> str:
         """Where it listens."""
+
+
+class Taker(Fetcher, Protocol):
+    """What of distributed's Worker is needed here, and how what was fetched is put away."""
 
     @property
     def data(self) -> MutableMapping[Any, Any]:
@@ -48,7 +52,7 @@ async def take(taker: Taker, source: str, keys: Collection[Any]) -> dict[str, An
         is in neither was not to be had: its worker has gone, or does not have it any more.
     """
     try:
-        fetched = await _fetch(taker, source, keys)
+        fetched = await fetch(taker, source, keys)
     except OSError:
         return {"kept": [], "refused": {}}
     except Exception as error:  # noqa: BLE001 - what a user's class raises when it is made again
@@ -60,6 +64,41 @@ async def take(taker: Taker, source: str, keys: Collection[Any]) -> dict[str, An
     return {"kept": kept, "refused": dict(refused)}
 
 
+async def fetch(taker: Fetcher, source: str, keys: Collection[Any]) -> dict[Any, Any]:
+    """Fetch these results from the worker at `source`; what it does not have is left out.
+
+    Raises:
+        OSError: If it is not to be reached.
+        Exception: Whatever is raised when one of them is made again.
+    """
+    while True:
+        answer = await _ask(taker, source, keys)
+        if answer["status"] == "OK":
+            fetched: dict[Any, Any] = answer["data"]
+            return fetched
+        await asyncio.sleep(_BUSY_S)
+
+
+async def _ask(taker: Fetcher, source: str, keys: Collection[Any]) -> dict[str, Any]:
+    """As distributed's `get_data_from_worker`, but for a connection on which reading failed.
+
+    That one is in the middle of a conversation: used again, both sides would wait for each other.
+    """
+    comm = await taker.rpc.connect(source)
+    try:
+        options: dict[str, Any] = {"op": "get_data", "keys": list(keys), "who": taker.address}
+        answer: dict[str, Any] = await send_recv(comm, **options)
+        if answer["status"] == "OK":
+            await comm.write("OK")
+    except BaseException:
+        comm.abort()
+        raise
+    else:
+        return answer
+    finally:
+        taker.rpc.reuse(source, comm)
+
+
 async def _take_each(taker: Taker, source: str, keys: Collection[Any]) -> dict[str, Any]:
     """One message a result, so that one that cannot be read holds up no other."""
     kept: list[Any] = []
@@ -69,15 +108,6 @@ async def _take_each(taker: Taker, source: str, keys: Collection[Any]) -> dict[s
         kept += answer["kept"]
         refused |= answer["refused"]
     return {"kept": kept, "refused": refused}
-
-
-async def _fetch(taker: Taker, source: str, keys: Collection[Any]) -> dict[Any, Any]:
-    while True:
-        answer = await get_data_from_worker(taker.rpc, list(keys), source, who=taker.address)
-        if answer["status"] == "OK":
-            fetched: dict[Any, Any] = answer["data"]
-            return fetched
-        await asyncio.sleep(_BUSY_S)
 
 
 def _unreadable(error: Exception) -> tuple[str, str]:

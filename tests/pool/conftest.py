@@ -59,6 +59,7 @@ def every_event() -> tuple[ClaimEvent, ...]:
         ),
         happened.Kept(reason="ann keeps it for 1 h.", duration=timedelta(hours=1)),
         happened.HibernateAsked(reason="ann asked."),
+        happened.RoomGiven(reason="There is room.", nbytes=9),
         happened.NotKept(reason="One of them is an actor."),
         happened.ResultsKept(
             reason="40 MiB kept.", results=3, result_bytes=40 * 2**20, keep_for=timedelta(days=7)

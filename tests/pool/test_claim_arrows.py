@@ -32,6 +32,7 @@ TABLE: dict[tuple[Phase, type[ClaimEvent]], Phase] = {
     (R, happened.HibernateAsked): H,
     (RS, happened.HibernateAsked): HD,
     (H, happened.NotKept): R,
+    (H, happened.RoomGiven): H,
     (H, happened.ResultsKept): HD,
     (HD, happened.ResumeAsked): RS,
     (R, happened.ResultsBack): R,

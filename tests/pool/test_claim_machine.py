@@ -51,7 +51,9 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
         reason=REASONS,
         otherwise=st.sampled_from(Otherwise),
         resumes=st.booleans(),
+        scaled=st.booleans(),
     ),
+    st.builds(happened.RoomGiven, reason=REASONS, nbytes=st.integers(0, 99)),
     st.builds(happened.NotKept, reason=REASONS),
     st.builds(
         happened.ResultsKept,
@@ -64,7 +66,7 @@ EVENTS: st.SearchStrategy[ClaimEvent] = st.one_of(
         happened.ResultsLost, reason=REASONS, again=st.integers(0, 3), gone=st.integers(0, 3)
     ),
     st.builds(happened.ResumeAsked, reason=REASONS),
-    st.builds(happened.ResultsBack, reason=REASONS),
+    st.builds(happened.ResultsBack, reason=REASONS, unread=st.integers(0, 2)),
     st.builds(happened.EndAsked, reason=REASONS, kind=st.sampled_from(EndKind)),
     st.builds(happened.AllFreed, reason=REASONS),
 )

@@ -53,6 +53,26 @@ async def test_last_worker_can_be_retired_too(host, claim):
         assert await host.end_of(claim, "lease-a") == 0
 
 
+async def test_last_worker_waits_for_whoever_takes_its_results(host, claim):
+    """It was named, not chosen: what it has goes to the next worker, however late that comes."""
+    state = await host.up(claim, "lease-a")
+    async with _client(claim, state) as client:
+        result = client.submit(os.getpid, pure=False)
+        before = await result
+        _order(host, claim, retire=("lease-a",))
+        await host.until(lambda: host.state_of(claim).retiring)
+        await host.fork_worker(claim, "lease-b", address=state.address)
+        assert await host.end_of(claim, "lease-a") == 0
+        assert await client.gather(result) == before
+
+
+async def test_last_worker_without_results_waits_for_nobody(host, claim):
+    """There is nothing to hand over."""
+    await host.up(claim, "lease-a")
+    _order(host, claim, retire=("lease-a",))
+    assert await host.end_of(claim, "lease-a") == 0
+
+
 async def test_killed_worker_is_missed_at_once(host, claim):
     """A worker that dies is out of the scheduler's state without waiting for a time-out."""
     await host.up(claim, "lease-a", "lease-b")

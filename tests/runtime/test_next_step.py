@@ -13,6 +13,7 @@ def _standing(wish, phase, **others):
         "has_holder": False,
         "has_workers": True,
         "held": 0,
+        "left_behind": False,
     }
     return Standing(wish=Wish(wish), phase=KeepPhase(phase), **usual | others)
 
@@ -71,6 +72,21 @@ def _standing(wish, phase, **others):
             _standing("awake", "resuming", has_holder=True, held=3, failed=True),
             None,
             id="some cannot be brought back",
+        ),
+        pytest.param(
+            _standing("awake", "awake", has_holder=True, held=1, failed=True, left_behind=True),
+            None,
+            id="what no worker can read stays",
+        ),
+        pytest.param(
+            _standing("surveyed", "awake", has_holder=True, held=1, failed=True, left_behind=True),
+            Step.SURVEY,
+            id="what was left behind keeps nobody from asking",
+        ),
+        pytest.param(
+            _standing("awake", "awake", has_holder=True, failed=True, left_behind=True),
+            Step.RESUME,
+            id="nobody wants what was left behind any more",
         ),
     ],
 )

@@ -11,14 +11,13 @@ from jupyter_gpupool.manager.auth.caller import no_such, require_owner, require_
 from jupyter_gpupool.manager.service.claims import (
     ReleaseClaim,
     RequestClaim,
-    ScaleClaim,
     release_claim,
     request_claim,
-    scale_claim,
 )
 from jupyter_gpupool.manager.service.forecasts import Start, promised_start
 from jupyter_gpupool.manager.service.idle_subjects import own_wish
 from jupyter_gpupool.manager.service.records import ClaimRecord
+from jupyter_gpupool.manager.service.scaling import ScaleClaim, scale_claim
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.claim_events import ClaimEvent, Rescaled

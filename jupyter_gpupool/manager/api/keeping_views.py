@@ -2,6 +2,7 @@
 
 from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.kept_results import keeping_of_claim
+from jupyter_gpupool.manager.service.kept_room import no_room
 from jupyter_gpupool.manager.service.records import ClaimRecord
 from jupyter_gpupool.protocol.keeping import Keeping
 from jupyter_gpupool.protocol.keeping_view import KeepingView, UnkeptView
@@ -27,5 +28,12 @@ def keeping_view(record: ClaimRecord, books: Books) -> KeepingView | None:
         kept_since=None if hibernation is None else hibernation.kept_at,
         again=keeping.again,
         gone=keeping.gone,
-        problem=keeping.problem,
+        problem=keeping.problem or _no_room(record, books, keeping),
     )
+
+
+def _no_room(record: ClaimRecord, books: Books, keeping: Keeping) -> str:
+    """Said beforehand, to whoever is warned; what is kept already has its room."""
+    is_asked = record.claim.hibernation is None and keeping.surveyed
+    objection = no_room(books, record, keeping.result_bytes) if is_asked else ""
+    return f"Its results cannot be kept: {objection}." if objection else ""

@@ -101,7 +101,7 @@ class _Looking:
             idle=_is_idle(claim),
             # Whose results are on their way back cannot be asked to keep them again just now.
             can_hibernate=not self._by_service
-            and (claim.phase in WAITING or claim.hibernation is None),
+            and (claim.phase in WAITING or not claim.awaits_results),
             hibernated=claim.phase is Phase.RESUMING,
             expected_s=_seconds(request.expected),
             time_limit_s=_seconds(request.time_limit),

@@ -1,23 +1,22 @@
-"""What users do to claims, one function a command: request, scale, release; and their expiry.
+"""What users do to claims, one function a command: request, release; and their expiry.
 
 Called through `Service.execute`, each in a unit of its own.
 """
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jupyter_gpupool.manager.auth.caller import Caller, no_such, require_sight
-from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
-from jupyter_gpupool.pool.claim_events import EndAsked, EndKind, MinimumUp, Rescaled
+from jupyter_gpupool.pool.claim import Claim, Phase
+from jupyter_gpupool.pool.claim_events import EndAsked, EndKind
 from jupyter_gpupool.pool.claim_step import open_claim
 from jupyter_gpupool.pool.errors import BadRequest, Conflict
 from jupyter_gpupool.pool.ids import ClaimId, UserName
-from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.pool.units import format_duration, plural
 
-from .arrows import end_leases, fail_start, settle, take
+from .arrows import fail_start, settle, take
 from .environments import check_environment
 from .once import OnceKey, once
 from .records import ClaimRecord
@@ -31,16 +30,6 @@ class RequestClaim:
 
     caller: Caller
     request: ClaimRequest
-    key: OnceKey | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleClaim:
-    """A user wants more or fewer workers."""
-
-    caller: Caller
-    claim_id: ClaimId
-    bounds: WorkerBounds
     key: OnceKey | None = None
 
 
@@ -63,19 +52,8 @@ def request_claim(unit: UnitOfWork, command: RequestClaim) -> ClaimId:
         NotAllowed: If it wants a queue that is not its user's.
         Conflict: If its user has too many claims already, or its environment cannot be used.
     """
-    _refuse_nothing(command.request.workers)
+    refuse_nothing(command.request.workers)
     return ClaimId(once(unit, command.key, lambda: _open(unit, command)))
-
-
-def scale_claim(unit: UnitOfWork, command: ScaleClaim) -> ClaimId:
-    """Other bounds. Fewer: the scheduler chooses who goes, and has until the deadline.
-
-    Raises:
-        NotFound: If the caller may not know of it.
-        Conflict: If it is over.
-    """
-    record = owned(unit, command.caller, command.claim_id)
-    return ClaimId(once(unit, command.key, lambda: _scale(unit, record.claim, command.bounds)))
 
 
 def release_claim(unit: UnitOfWork, command: ReleaseClaim) -> ClaimId:
@@ -102,21 +80,6 @@ def end_everything(unit: UnitOfWork, reason: str) -> None:
     for claim in live:
         kind = EndKind.CANCELLED if claim.phase is Phase.PENDING else EndKind.RELEASED
         _end(unit, claim.id, kind, reason)
-
-
-def shrink_now(unit: UnitOfWork, claim_id: ClaimId) -> None:
-    """The scheduler did not choose in time: the youngest workers beyond the bounds go."""
-    record = unit.claims.get(claim_id)
-    if record is not None and not record.claim.is_over:
-        _end_surplus(unit, record.claim, lambda _: True)
-        unit.replan = True
-
-
-def retire_now(unit: UnitOfWork, claim_id: ClaimId) -> None:
-    """Workers that hand over their results for too long go as they are."""
-    retiring = [x for x in unit.leases_of(claim_id) if x.phase is LeasePhase.RETIRING]
-    end_leases(unit, retiring, "Its worker did not hand over its results in time.")
-    unit.replan = unit.replan or bool(retiring)
 
 
 def start_too_slow(unit: UnitOfWork, claim_id: ClaimId, start: int) -> None:
@@ -147,6 +110,20 @@ def owned(unit: UnitOfWork, caller: Caller, claim_id: ClaimId) -> ClaimRecord:
         raise no_such(f"claim {claim_id}")
     require_sight(caller, record.claim.owner, f"claim {claim_id}")
     return record
+
+
+def refuse_nothing(bounds: WorkerBounds) -> None:
+    """See that a claim that does not run yet is to have any worker.
+
+    Raises:
+        BadRequest: If it is to have none.
+    """
+    if bounds.maximum == 0:
+        raise BadRequest(
+            "A claim cannot start without any worker.",
+            field="workers",
+            hint="Ask for at least one; a running claim may be scaled to none.",
+        )
 
 
 def _open(unit: UnitOfWork, command: RequestClaim) -> str:
@@ -183,41 +160,6 @@ def _open_in(unit: UnitOfWork, user: UserName, queue: str) -> int:
     return sum(claim.request.queue == queue for claim in mine)
 
 
-def _scale(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> str:
-    if claim.phase in (*WAITING, Phase.STARTING):
-        _refuse_nothing(bounds)
-    if bounds != claim.bounds:
-        least = "" if bounds.minimum == bounds.maximum else f"{bounds.minimum} to "
-        reason = f"Scaled to {least}{plural(bounds.maximum, 'worker')}."
-        after = take(unit, claim.id, Rescaled(reason=reason, bounds=bounds))
-        # What has not registered yet holds no result, so it needs nobody's choice; nor does
-        # anything as long as nobody could reach the scheduler.
-        unreached = after.scheduler is None or after.scheduler.address is None
-        _end_surplus(unit, after, lambda lease: unreached or lease.phase is LeasePhase.GRANTED)
-        _run_if_enough(unit, after)
-    return claim.id
-
-
-def _run_if_enough(unit: UnitOfWork, claim: Claim) -> None:
-    """With fewer workers to wait for, a claim that is starting may have all it needs."""
-    place = claim.scheduler
-    if claim.phase is not Phase.STARTING or place is None or place.address is None:
-        return
-    running = sum(x.phase is LeasePhase.RUNNING for x in unit.leases_of(claim.id))
-    if running >= max(1, claim.bounds.minimum):
-        reason = f"{plural(running, 'worker')} registered, which is enough now."
-        take(unit, claim.id, MinimumUp(reason=reason))
-
-
-def _end_surplus(unit: UnitOfWork, claim: Claim, may_go: Callable[[Lease], bool]) -> None:
-    # Those that retire already are chosen: the others may hold what they have handed over.
-    leases = [lease for lease in unit.leases_of(claim.id) if lease.counts]
-    surplus = max(0, len(leases) - claim.bounds.maximum)
-    young = sorted(filter(may_go, leases), key=lambda x: (x.granted_at, x.id), reverse=True)
-    young.sort(key=lambda lease: lease.phase is not LeasePhase.GRANTED)
-    end_leases(unit, young[:surplus], "The claim was scaled down.")
-
-
 def _release(unit: UnitOfWork, claim: Claim, command: ReleaseClaim) -> str:
     who = "" if command.caller.user == claim.owner else f" by {command.caller.user}"
     why = f": {command.reason}" if command.reason else "."
@@ -250,13 +192,4 @@ def _refuse_past(unit: UnitOfWork, request: ClaimRequest) -> None:
             "The deadline is over already.",
             field="deadline",
             hint="Give one that is ahead, or leave it out.",
-        )
-
-
-def _refuse_nothing(bounds: WorkerBounds) -> None:
-    if bounds.maximum == 0:
-        raise BadRequest(
-            "A claim cannot start without any worker.",
-            field="workers",
-            hint="Ask for at least one; a running claim may be scaled to none.",
         )

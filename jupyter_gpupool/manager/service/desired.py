@@ -24,6 +24,7 @@ from jupyter_gpupool.protocol.link import (
 from jupyter_gpupool.protocol.using import OWN_ENVIRONMENT
 
 from .books import Books
+from .kept_room import waits_for_room
 from .records import ClaimRecord
 from .unit import UnitOfWork
 
@@ -114,12 +115,14 @@ def _wanted_claim(
         scheduler_address=None if scheduler is not None else claim.scheduler.address,
         worker_credentials=_credentials(secrets, secrets.worker),
         workers=tuple(_wanted_worker(claim, lease) for lease in here),
-        holder=None if scheduler is None or claim.hibernation is None else _holder(terms),
+        holder=None if scheduler is None else _holder(claim, terms),
         kernels=tuple(map(_wanted_kernel, claim.kernels)),
     )
 
 
-def _holder(terms: HibernationTerms) -> WantedHolder:
+def _holder(claim: Claim, terms: HibernationTerms) -> WantedHolder | None:
+    if claim.hibernation is None or waits_for_room(claim, terms):
+        return None
     return WantedHolder(memory_bytes=terms.memory_bytes, quota_bytes=terms.quota_bytes)
 
 

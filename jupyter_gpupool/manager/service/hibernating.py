@@ -71,8 +71,21 @@ def resume_claim(unit: UnitOfWork, command: ResumeClaim) -> ClaimId:
 
 
 def can_hibernate(claim: Claim) -> bool:
-    """Whether it could be asked to now: it runs, and nothing of an earlier time is left."""
-    return claim.phase is Phase.RUNNING and claim.hibernation is None
+    """Whether it could be asked to now: it runs, and no result is on its way back."""
+    return claim.phase is Phase.RUNNING and not claim.awaits_results
+
+
+def refuse_while_returning(claim: Claim) -> None:
+    """See that no result of a claim that runs is on its way back.
+
+    Raises:
+        Conflict: If one is.
+    """
+    if claim.awaits_results:
+        raise Conflict(
+            f"Results of claim {claim.name} are still on their way back.",
+            hint="Try again when they are there.",
+        )
 
 
 def begin_hibernating(
@@ -117,11 +130,8 @@ def hibernate_too_slow(unit: UnitOfWork, claim_id: ClaimId) -> None:
 def _hibernate(unit: UnitOfWork, claim: Claim, reason: str) -> str:
     if claim.phase in _UNDER_WAY:
         return claim.id
-    if claim.phase is Phase.RUNNING and claim.hibernation is not None:
-        raise Conflict(
-            f"Results of claim {claim.name} are still on their way back.",
-            hint="Try again when they are there.",
-        )
+    if claim.phase is Phase.RUNNING:
+        refuse_while_returning(claim)
     asked = HibernateAsked(reason=reason)
     if claim.phase is Phase.RESUMING:
         take(unit, claim.id, asked)

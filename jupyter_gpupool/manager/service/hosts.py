@@ -23,6 +23,7 @@ from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import plural
+from jupyter_gpupool.protocol.keeping import Keeping
 from jupyter_gpupool.protocol.link import HostReport, SchedulerReport, WorkerReport
 
 from .arrows import fail_start, settle, take
@@ -31,9 +32,10 @@ from .digest import LeaseChange, claim_events, lease_changes, retirements
 from .giving_up import FAILURE_WINDOW_S
 from .hibernating import not_kept
 from .idle_watching import watch_host
-from .kept_results import keeping_events
+from .kept_results import Room, keeping_events
+from .kept_room import no_room, waits_for_room
 from .process_problems import problems_changed
-from .records import HostToken
+from .records import ClaimRecord, HostToken
 from .standing import standing_of
 from .telling import is_own_word, with_one_more
 from .unit import UnitOfWork
@@ -266,12 +268,20 @@ def _keep_results(unit: UnitOfWork, report: HostReport, told: SchedulerReport) -
     claim, terms = unit.claims[told.claim_id].claim, unit.policy.policy.hibernation
     holders = (x for x in report.holders if (x.claim_id, x.start) == (told.claim_id, told.start))
     holder = next(holders, None)
-    events = list(keeping_events(claim, told.keeping, holder, terms))
+    room = _room(unit, unit.claims[told.claim_id], told.keeping)
+    events = list(keeping_events(claim, told.keeping, holder, terms, room=room))
     for event in _to_be_told(unit, claim.id, events):
         if isinstance(event, NotKept):
             not_kept(unit, claim.id, event)
         else:
             claim = take(unit, claim.id, event)
+
+
+def _room(unit: UnitOfWork, record: ClaimRecord, keeping: Keeping | None) -> Room | None:
+    """Whether its results have room, if it may not be kept before that is known."""
+    if keeping is None or not waits_for_room(record.claim, unit.policy.policy.hibernation):
+        return None
+    return Room(no_room(unit, record, keeping.result_bytes))
 
 
 def _tell_problems(

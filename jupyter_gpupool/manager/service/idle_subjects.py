@@ -12,6 +12,7 @@ from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.scheduling.idle_own_words import Held
 
 from .kept_results import keeping_of_claim
+from .kept_room import no_room
 from .records import ClaimRecord
 from .standing import View
 
@@ -22,10 +23,12 @@ def hibernation_possible(view: View, record: ClaimRecord) -> bool:
     A claim that is warned is asked beforehand: what cannot be kept is known then, and what its rule
     does instead is said in a warning of its own.
     """
-    if record.claim.hibernation is not None:
+    if record.claim.awaits_results:
         return False
     keeping = keeping_of_claim(view, record)
-    return keeping is None or not (keeping.surveyed and keeping.unkept_count)
+    if keeping is None or not keeping.surveyed:
+        return True
+    return not keeping.unkept_count and not no_room(view, record, keeping.result_bytes)
 
 
 def subject_of(view: View, record: ClaimRecord, leases: tuple[Lease, ...]) -> Subject:

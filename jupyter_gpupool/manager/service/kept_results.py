@@ -4,7 +4,7 @@ Called by `digest.py` for each report of the host where scheduler and holder are
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from jupyter_gpupool.pool.claim import Claim, Phase
@@ -15,6 +15,7 @@ from jupyter_gpupool.pool.claim_events import (
     ResultsKept,
     ResultsLost,
     ResumeAsked,
+    RoomGiven,
 )
 from jupyter_gpupool.pool.hibernation import Hibernation, HibernationTerms
 from jupyter_gpupool.pool.units import format_bytes, format_duration, plural
@@ -36,23 +37,44 @@ _WHY = {
 _GONE = (ProcessPhase.FAILED, ProcessPhase.RETIRED)
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Whether results have room; if not, the objection says why."""
+
+    objection: str
+
+
 def keeping_events(
-    claim: Claim, keeping: Keeping | None, holder: HolderReport | None, terms: HibernationTerms
+    claim: Claim,
+    keeping: Keeping | None,
+    holder: HolderReport | None,
+    terms: HibernationTerms,
+    *,
+    room: Room | None = None,
 ) -> Iterator[ClaimEvent]:
-    """What happened to a claim that hibernates, or has not all its results back yet."""
+    """What happened to a claim that hibernates, or has not all its results back yet.
+
+    Args:
+        claim: As it was before.
+        keeping: What its scheduler says.
+        holder: What its host says of its holder.
+        terms: The policy's.
+        room: Whether its results have room, if it waits to hear that; else None.
+    """
     if claim.hibernation is None or keeping is None:
         return
     itself = terms.resumes_itself and not claim.hibernation.only_asked
     if claim.phase is Phase.HIBERNATING:
-        yield from _while_hibernating(keeping, holder, replace(terms, resumes_itself=itself))
+        told = list(_while_hibernating(keeping, holder, replace(terms, resumes_itself=itself)))
+        yield from told or ([] if room is None else _with_room(keeping, room))
         return
     known = (claim.hibernation.again, claim.hibernation.gone)
     if keeping.wish is Wish.HIBERNATED and (keeping.again, keeping.gone) != known:
         yield ResultsLost(reason=keeping.problem, again=keeping.again, gone=keeping.gone)
     if claim.phase is Phase.HIBERNATED and itself:
         yield from _resumes(claim.hibernation, keeping)
-    if claim.phase is Phase.RUNNING and _are_back(keeping):
-        yield ResultsBack(reason="All its results are on its workers.")
+    if claim.phase is Phase.RUNNING and _has_ended(keeping):
+        yield from _back(claim, claim.hibernation, keeping)
 
 
 def keeping_of_claim(view: View, record: ClaimRecord) -> Keeping | None:
@@ -90,6 +112,17 @@ def _while_hibernating(
         yield NotKept(reason=f"Its results cannot be kept, for nothing holds them: {why}")
 
 
+def _with_room(keeping: Keeping, room: Room) -> Iterator[ClaimEvent]:
+    if not keeping.surveyed or keeping.wish is not Wish.HIBERNATED:
+        return
+    if room.objection:
+        yield NotKept(reason=f"Its results cannot be kept: {room.objection}.")
+    else:
+        size = format_bytes(keeping.result_bytes)
+        reason = f"{plural(keeping.results, 'result')} ({size}) on their way to safety."
+        yield RoomGiven(reason=reason, nbytes=keeping.result_bytes)
+
+
 def _resumes(hibernation: Hibernation, keeping: Keeping) -> Iterator[ClaimEvent]:
     if keeping.wanted:
         yield ResumeAsked(reason="A task was submitted.")
@@ -112,9 +145,35 @@ def _wakes(terms: HibernationTerms) -> str:
     return "what is submitted waits until it is resumed"
 
 
-def _are_back(keeping: Keeping) -> bool:
-    is_awake = keeping.phase is KeepPhase.AWAKE and keeping.wish is not Wish.HIBERNATED
-    return is_awake and not keeping.held
+def _has_ended(keeping: Keeping) -> bool:
+    """Whether nothing is on its way back any more."""
+    return keeping.phase is KeepPhase.AWAKE and keeping.wish is not Wish.HIBERNATED
+
+
+def _back(claim: Claim, hibernation: Hibernation, keeping: Keeping) -> Iterator[ClaimEvent]:
+    if not keeping.held:
+        # Of one that was never kept it is to be read why, for as long as nothing else happens.
+        is_back = hibernation.kept_at is not None
+        reason = "All its results are on its workers." if is_back else claim.reason
+        yield ResultsBack(reason=reason)
+    elif keeping.unread and keeping.unread != hibernation.unread:
+        yield ResultsBack(reason=_unread(keeping), unread=keeping.unread)
+
+
+def _unread(keeping: Keeping) -> str:
+    named = [_with_error(each) for each in keeping.unkept[:_MOST_NAMED]]
+    named += [f"{more} more"] if named and (more := keeping.unread - len(named)) > 0 else []
+    which = ": " + "; ".join(named) if named else ""
+    why = f" {keeping.problem}" if keeping.problem else ""
+    verb = "stays" if keeping.unread == 1 else "stay"
+    return (
+        f"{plural(keeping.unread, 'result')} no worker could read, which {verb} kept{which}."
+        f"{why} All others are on its workers."
+    )
+
+
+def _with_error(unkept: Unkept) -> str:
+    return f"{_short(unkept.key)} ({unkept.detail or _WHY[unkept.reason]})"
 
 
 def _short(key: str) -> str:

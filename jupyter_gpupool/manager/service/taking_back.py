@@ -114,7 +114,7 @@ def take_now(
 def _is_coming_back(unit: UnitOfWork, claim: Claim, due: datetime) -> bool:
     """Whether its results are on their way to its workers; what never arrives is not waited for."""
     within = timedelta(seconds=unit.moment.settings.retire_within_s)
-    is_resumed = claim.phase is Phase.RUNNING and claim.hibernation is not None
+    is_resumed = claim.phase is Phase.RUNNING and claim.awaits_results
     return is_resumed and unit.now < due + within
 
 

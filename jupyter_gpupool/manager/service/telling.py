@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from jupyter_gpupool.pool.claim_events import (
     ClaimEvent,
     ProblemsChanged,
+    ResultsBack,
     ResultsLost,
     SchedulerUp,
 )
@@ -26,7 +27,10 @@ def is_own_word(events: Sequence[ClaimEvent]) -> bool:
 
     With anything else, it is told: that cannot happen again and again, and may rest on it.
     """
-    return len(events) == 1 and isinstance(events[0], _OWN_WORDS)
+    if len(events) != 1:
+        return False
+    is_unread = isinstance(events[0], ResultsBack) and events[0].unread > 0
+    return is_unread or isinstance(events[0], _OWN_WORDS)
 
 
 def with_one_more(told_s: Sequence[float], now_s: float) -> tuple[float, ...] | None:

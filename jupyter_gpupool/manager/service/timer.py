@@ -14,12 +14,13 @@ from typing import TypeVar
 from jupyter_gpupool.pool.errors import PoolError
 from jupyter_gpupool.pool.ids import ClaimId
 
-from .claims import expire_claim, retire_now, shrink_now, start_too_slow
+from .claims import expire_claim, start_too_slow
 from .emptying import take_announced
 from .forgetting import forget_old
 from .hibernating import hibernate_too_slow
 from .hosts import host_lost, host_silent
 from .once import KEPT
+from .scaling import retire_now, shrink_now
 from .service import Service
 from .taking_back import take_now
 from .unit import UnitOfWork

@@ -32,7 +32,8 @@ class AgentPlayer:
         schedulers: Phase of each scheduler, by claim; `starts` is which start it belongs to.
         holders: Phase of each holder, by claim.
         keepings: Where each scheduler says its results are; `wishes` is what it was told.
-        results: How many each claim has, if any; `unkept` which of them cannot be kept.
+        results: How many each claim has, if any, of a byte each; `unkept` which of them cannot be
+            kept, `unread` which no worker can read when they come back.
         environments: The Python environments it offers, the default first.
         runs_kernels: It runs claims in their kernel's own environment.
         uses: What its claims did since its last report.
@@ -52,6 +53,7 @@ class AgentPlayer:
     wishes: dict[ClaimId, Wish] = field(default_factory=dict)
     results: dict[ClaimId, int] = field(default_factory=dict)
     unkept: dict[ClaimId, tuple[Unkept, ...]] = field(default_factory=dict)
+    unread: dict[ClaimId, tuple[Unkept, ...]] = field(default_factory=dict)
     states: dict[DeviceUuid, DeviceState] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     environments: tuple[EnvironmentReport, ...] = ()
@@ -99,13 +101,17 @@ class AgentPlayer:
         results, unkept = self.results.get(claim_id, 0), self.unkept.get(claim_id, ())
         if wish is Wish.SURVEYED:
             said = {"unkept": unkept, "unkept_count": len(unkept)}
+            said["result_bytes"] = results
             return Keeping(wish=wish, surveyed=True, results=results, **said)
         if wish is Wish.AWAKE:
-            return Keeping(wish=wish)
+            unread = self.unread.get(claim_id, ())
+            count = len(unread)
+            said = {"held": count, "unread": count, "unkept": unread, "unkept_count": count}
+            return Keeping(wish=wish, **said)
         if unkept:
             return Keeping(wish=wish, phase=KeepPhase.REFUSED, unkept=unkept, unkept_count=1)
         if self.holders.get(claim_id) is not ProcessPhase.RUNNING:
-            return Keeping(wish=wish)
+            return Keeping(wish=wish, surveyed=True, results=results, result_bytes=results)
         return Keeping(wish=wish, phase=KeepPhase.HIBERNATED, held=results, held_bytes=results)
 
     def all_stopped(self) -> None:

@@ -10,12 +10,11 @@ from jupyter_gpupool.manager.auth.caller import Caller
 from jupyter_gpupool.manager.service.claims import (
     ReleaseClaim,
     RequestClaim,
-    ScaleClaim,
     release_claim,
     request_claim,
-    scale_claim,
 )
 from jupyter_gpupool.manager.service.hosts import HostSaid, host_lost, host_said, host_silent
+from jupyter_gpupool.manager.service.scaling import ScaleClaim, scale_claim
 from jupyter_gpupool.manager.service.service import Service
 from jupyter_gpupool.manager.service.timer import Timer
 from jupyter_gpupool.manager.settings import Settings

@@ -10,7 +10,7 @@ from jupyter_gpupool.manager.service.taking_back import take_now
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import Notice
-from jupyter_gpupool.protocol.keeping import Wish
+from jupyter_gpupool.protocol.keeping import Keeping, Unkept, UnkeptReason, Wish
 from jupyter_gpupool.protocol.link import ProcessPhase
 
 
@@ -120,3 +120,35 @@ async def test_submitted_task_resumes_it(hibernated):
     agent.keepings[claim.id] = replace(agent.keepings[claim.id], wanted=True)
     await pool.say(agent)
     assert pool.now(claim).phase is Phase.STARTING
+
+
+async def test_results_that_no_worker_can_read_are_told_and_stay(hibernated):
+    """Once, with key and error; the claim has come back, and can hibernate or be taken again."""
+    pool, agent, claim = hibernated
+    unread = Unkept(
+        key="thing-1", reason=UnkeptReason.UNREADABLE, detail="ModuleNotFoundError: of_mine"
+    )
+    agent.unread[claim.id] = (unread,)
+    await resume(pool, claim)
+    await pool.come_up(agent)
+    await pool.come_up(agent)
+    after = pool.now(claim)
+    assert (after.phase, after.hibernation.unread) == (Phase.RUNNING, 1)
+    assert "thing-1 (ModuleNotFoundError: of_mine)" in after.reason
+    assert pool.desired(agent).claims[0].holder is not None
+    await pool.say(agent)
+    assert [e.reason for e in pool.service.hub.since(0)].count(after.reason) == 1
+    assert (await hibernate(pool, claim)).phase is Phase.HIBERNATING
+
+
+async def test_holder_goes_when_the_last_of_them_has_gone(hibernated):
+    """Nobody wants it any more, or a worker could read it."""
+    pool, agent, claim = hibernated
+    agent.unread[claim.id] = (Unkept(key="thing-1", reason=UnkeptReason.UNREADABLE),)
+    await resume(pool, claim)
+    await pool.come_up(agent)
+    await pool.come_up(agent)
+    agent.keepings[claim.id] = Keeping()
+    await pool.say(agent)
+    assert pool.now(claim).hibernation is None
+    assert pool.desired(agent).claims[0].holder is None
