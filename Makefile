@@ -6,6 +6,11 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
+SILENCE := about a minute, and not a word until it is done…
+ENVIRONMENT = [ -x $(BIN)/python ] || { \
+	[ -n '$(PYTHON)' ] || { echo 'jupyter_gpupool needs Python 3.11, 3.12 or 3.13, and there is none here.'; exit 1; }; \
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'This Python cannot make virtual environments: install python3-venv.'; exit 1; }; }
+NOT_INSTALLED = echo 'Nothing is installed, for the reason that pip gives above; mend it and run the same command again.'; exit 1
 SYSTEM_PACKAGES := chromium gcc libc6-dev make python3-venv
 # Each takes whole files, whose tests share a pool, in the usual order: what takes longest is not last.
 TEST_PROCESSES ?= 2
@@ -43,14 +48,15 @@ docs: $(VENV)/test.stamp
 clean:
 	rm -rf $(VENV) build
 
-$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
-	@echo 'Installing jupyter_gpupool with all it needs into $(VENV) (about a minute)…'
-	@$(PIP) -e '.[all]' && touch $@
+# What happens is said before the silence begins, of which making the environment is a part.
+$(VENV)/demo.stamp: pyproject.toml
+	@echo 'Installing jupyter_gpupool with all it needs into $(VENV): $(SILENCE)'
+	@$(ENVIRONMENT)
+	@$(PIP) -e '.[all]' || { $(NOT_INSTALLED); }
+	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
-	@echo 'Installing jupyter_gpupool and what its tests need into $(VENV) (about a minute)…'
-	@$(PIP) -e '.[test]' && touch $@ $(VENV)/demo.stamp
-
-$(BIN)/python:
-	@[ -n '$(PYTHON)' ] || { echo 'jupyter_gpupool needs Python 3.11, 3.12 or 3.13, and there is none here.'; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'This Python cannot make virtual environments: install python3-venv.'; exit 1; }
+$(VENV)/test.stamp: pyproject.toml
+	@echo 'Installing jupyter_gpupool and what its tests need into $(VENV): $(SILENCE)'
+	@$(ENVIRONMENT)
+	@$(PIP) -e '.[test]' || { $(NOT_INSTALLED); }
+	@touch $@ $(VENV)/demo.stamp

@@ -90,6 +90,16 @@ def test_every_link_leads_somewhere(page):
     assert missing == []
 
 
+def test_every_place_on_a_page_is_there():
+    """A link to a heading of the README says what the heading says."""
+    text = (ROOT / "README.md").read_text()
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    places = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    wanted = set(re.findall(r"\]\(#([^)]+)\)", text))
+    assert wanted
+    assert wanted <= places
+
+
 def test_the_readme_begins_with_the_two_commands():
     """Whoever opens it reads first how to see it work."""
     commands = re.findall(r"^make \w+", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
