@@ -204,7 +204,11 @@ def why(view: "ClaimView") -> str:
     """Why it is as it is."""
     if view.wait is None and view.warning is None:
         return view.problem or view.reason
-    from jupyter_gpupool.notebook.moments import here_and_now, starts_text  # noqa: PLC0415 - 0.3 s
+    from jupyter_gpupool.notebook.moments import (  # noqa: PLC0415 - 0.3 s
+        here_and_now,
+        place_text,
+        starts_text,
+    )
 
     if view.wait is None:
         from jupyter_gpupool.notebook.warned import warning_sentence  # noqa: PLC0415 - as above
@@ -212,6 +216,6 @@ def why(view: "ClaimView") -> str:
         assert view.warning is not None, "looked at above"
         return warning_sentence(view.warning, here_and_now())
 
-    starts = starts_text(view.wait, here_and_now())
-    when = f", {starts}" if starts else ""
-    return f"number {view.wait.place} in line{when}: {view.wait.reason}"
+    told = [place_text(view.wait), starts_text(view.wait, here_and_now())]
+    about = ", ".join(filter(None, told))
+    return f"{about}: {view.wait.reason}" if about else view.wait.reason

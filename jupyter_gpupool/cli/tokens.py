@@ -61,7 +61,8 @@ def create(
     if as_json:
         show_json(made)
         return
-    click.echo(f"A token for {made.user} ({made.role}), id {made.id}:", err=True)
+    whose = "agents" if made.role is Role.AGENT else f"{made.user} ({made.role})"
+    click.echo(f"A token for {whose}, id {made.id}:", err=True)
     click.echo(made.secret)
 
 

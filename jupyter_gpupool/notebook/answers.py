@@ -25,7 +25,16 @@ from jupyter_gpupool.protocol.warned import WarnedView
 from . import markup
 from .card import card_html, card_text
 from .listing import Listing
-from .moments import clock, counted, here_and_now, hosts_text, ordinal, shape, starts_text
+from .moments import (
+    clock,
+    counted,
+    here_and_now,
+    hosts_text,
+    ordinal,
+    place_text,
+    shape,
+    starts_text,
+)
 from .next_cell import heard
 from .terms import Duration
 from .warned import warning_sentence
@@ -187,9 +196,8 @@ def _versions(view: EnvironmentView) -> str:
 
 
 def _state(view: ClaimView) -> str:
-    if view.wait is not None:
-        return f"{view.phase}, {ordinal(view.wait.place)} in line"
-    return view.end or view.phase
+    place = "" if view.wait is None else place_text(view.wait)
+    return f"{view.phase}, {place}" if place else view.end or view.phase
 
 
 def _reason(view: ClaimView) -> str:

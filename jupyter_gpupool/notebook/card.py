@@ -19,7 +19,7 @@ from .moments import (
     clock,
     counted,
     hosts_text,
-    ordinal,
+    place_text,
     shape,
     starts_text,
     wanted,
@@ -107,7 +107,7 @@ def _headline(view: ClaimView, now: datetime) -> str:
 
 def _in_line(view: ClaimView, now: datetime) -> Iterator[str]:
     if view.wait is not None:
-        yield f"{ordinal(view.wait.place)} in line"
+        yield from filter(None, (place_text(view.wait),))
         if starts := starts_text(view.wait, now):
             yield starts
 

@@ -12,7 +12,7 @@ from math import inf
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.lease import LeasePhase
 from jupyter_gpupool.pool.units import format_bytes, plural
-from jupyter_gpupool.protocol.api import ClaimView, LeaseView
+from jupyter_gpupool.protocol.api import ClaimView, LeaseView, WaitView
 from jupyter_gpupool.protocol.estimates import StartView
 
 from .workers import devices_text
@@ -61,6 +61,11 @@ def ordinal(number: int) -> str:
     """A place in line: "1st", "2nd", "11th"."""
     is_teen = number % 100 in (11, 12, 13)
     return f"{number}{'th' if is_teen else _ENDINGS.get(number % 10, 'th')}"
+
+
+def place_text(view: WaitView) -> str:
+    """A place in line, "2nd in line"; "" for a claim that would not start if nobody were ahead."""
+    return "" if view.never else f"{ordinal(view.place)} in line"
 
 
 def shape(view: ClaimView) -> str:

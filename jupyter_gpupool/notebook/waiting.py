@@ -9,7 +9,7 @@ from jupyter_gpupool.client.background import Say
 from jupyter_gpupool.pool.units import plural
 from jupyter_gpupool.protocol.api import ClaimView
 
-from .moments import here_and_now, starts_text
+from .moments import here_and_now, place_text, starts_text
 
 _SILENT_FOR_S = 2.0
 """A wait shorter than this is not worth a word."""
@@ -48,7 +48,8 @@ def why(view: ClaimView) -> str:
     """Why a claim does not run yet."""
     if view.wait is None:
         return f"is {view.phase}: {view.reason}"
-    place = f"waits, number {view.wait.place} in line for"
+    if view.wait.never:
+        return f"waits: {view.wait.reason}"
+    place = f"waits, {place_text(view.wait)} for {plural(max(1, view.workers.min), 'device')}"
     starts = starts_text(view.wait, here_and_now())
-    when = f", {starts}" if starts else ""
-    return f"{place} {plural(max(1, view.workers.min), 'device')}{when}: {view.wait.reason}"
+    return f"{place}{f', {starts}' if starts else ''}: {view.wait.reason}"

@@ -120,7 +120,7 @@ class ExplanationView(StartView):
     """Why a claim is where it is.
 
     Attributes:
-        place: Its place in line, from 1; None if it does not wait.
+        place: Its place in line, from 1; None if it does not wait, or could not start anyway.
         reason: The binding constraint while it waits, else the reason of its last change.
         never: It cannot start as the pool is now.
         ahead: How many claims are before it.

@@ -10,6 +10,7 @@ import pytest
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.notebook.claim import claim
 from jupyter_gpupool.notebook.opening import StillWaiting
+from jupyter_gpupool.notebook.waiting import why
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import BadRequest, ClaimLost
 from jupyter_gpupool.protocol.api import ClaimView
@@ -25,7 +26,15 @@ def test_place_and_reason_are_told_once(pool: Pool, capsys: pytest.CaptureFixtur
         claim(TOO_MANY, name="too many", pool=pool, timeout=6)
     told = capsys.readouterr().err.strip().splitlines()
     assert len(told) == 1
-    assert "too many waits, number 1 in line" in told[0]
+    assert "too many waits: Not possible as the pool is: 60 devices wanted, 8 joined" in told[0]
+
+
+def test_place_is_told_where_somebody_may_be_ahead(a_view: Callable[..., ClaimView]) -> None:
+    """A claim that the pool could never serve is first in no line."""
+    wait = {"place": 2, "reason": "All are in use."}
+    said = "2nd in line for 1 device: All are in use."
+    assert why(a_view(phase="pending", wait=wait)) == f"waits, {said}"
+    assert why(a_view(phase="pending", wait={**wait, "never": True})) == "waits: All are in use."
 
 
 def test_claim_that_came_too_late_is_given_up(pool: Pool) -> None:
@@ -37,9 +46,9 @@ def test_claim_that_came_too_late_is_given_up(pool: Pool) -> None:
 
 @pytest.mark.parametrize("timeout", [0.2, 3])
 def test_claim_that_came_too_late_says_why_it_waited(pool: Pool, timeout: float) -> None:
-    """Place and reason, not that it was given up for being late."""
-    why = r"waits, number 1 in line for 60 devices: \w.*"
-    with pytest.raises(StillWaiting, match=why) as late:
+    """Why it waited, not that it was given up for being late."""
+    said = "it waits: Not possible as the pool is: 60 devices wanted, 8 joined"
+    with pytest.raises(StillWaiting, match=said) as late:
         claim(TOO_MANY, pool=pool, timeout=timeout, quiet=True)
     assert "Cancelled" not in str(late.value)
     assert late.value.hint == "Ask for what the pool has: jupyter gpupool devices"

@@ -42,7 +42,8 @@ def _judge_agreement(usable: Sequence[EnvironmentView], here: Mapping[str, str])
     default = next((each for each in usable if each.is_default), usable[0])
     apart = disagreement(here, default.versions)
     if apart is None:
-        what = f"This Python and its packages agree with the pool's environment {names}."
+        noun = "environment" if len(agreeing) == 1 else "environments"
+        what = f"This Python and its packages agree with the pool's {noun} {names}."
         return well("environments-agree", what)
     what = apart.sentence(default.name)
     if agreeing:

@@ -57,14 +57,15 @@ def explain(seen: Situation) -> ExplanationView:
     """The claim's place, what binds it, and the same in words."""
     claim = seen.claim
     wait = seen.wait if claim.phase in WAITING else None
+    place = None if wait is None or wait.never else wait.place
     return ExplanationView(
         claim=claim.id,
         name=claim.name,
         phase=claim.phase,
-        place=wait.place if wait is not None else None,
+        place=place,
         reason=wait.reason if wait is not None else claim.reason,
         never=wait is not None and wait.never,
-        ahead=wait.place - 1 if wait is not None else 0,
+        ahead=0 if place is None else place - 1,
         free=seen.prospects.free,
         devices=seen.prospects.devices,
         **dict(start_view(None if wait is None or wait.never else seen.start, seen.now)),

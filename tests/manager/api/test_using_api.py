@@ -196,7 +196,7 @@ async def test_claim_that_can_never_start_is_told_what_there_is(site):
     async with await site.client() as client:
         path = await _claim(client, model="h1000")
         told = (await client.get(f"{path}/explanation")).json()
-    assert (told["never"], told["devices"]) == (True, 0)
+    assert (told["never"], told["place"], told["devices"]) == (True, None, 0)
     assert told["lines"][0] == (
         "Not possible as the pool is: 1 h1000 device wanted, 0 joined. The pool's models: Sim 16."
         " It starts when a host brings more."
