@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool
 from e2e_harness.user import User
+from waiting import eventually
 
 
 @pytest.fixture
