@@ -73,7 +73,7 @@ class Hibernation(SchedulerPlugin):
         self._dismissed = ""
         self._to_tell: asyncio.TimerHandle | None = None
         scheduler.before_removal = self._note_loss
-        scheduler.status_changed = self._news.set
+        scheduler.status_changed = self._take_status
 
     @property
     def keeping(self) -> Keeping:
@@ -119,6 +119,12 @@ class Hibernation(SchedulerPlugin):
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
         """A worker or the holder is gone (distributed calls this)."""
         del scheduler, worker
+        self._news.set()
+
+    def _take_status(self) -> None:
+        """A worker takes tasks, or does no longer; registered, it may not have done so yet."""
+        if self._left_behind:
+            self._failed = self._left_behind = False
         self._news.set()
 
     def update_graph(self, scheduler: Any, **_: Any) -> None:
@@ -225,9 +231,9 @@ class Hibernation(SchedulerPlugin):
             await self._interruption.unless(self._handing.empty())
         holder = self._scheduler.holder
         if holder is not None and holder.has_what:
-            if self._handing.targets():
+            if self._handing.all_have_tried:
                 self._leave_behind()
-            return  # else workers went away again: it waits where it is
+            return  # else workers came, or went away again: it waits where it is
         self._phase = KeepPhase.AWAKE
         if holder is not None:
             self._dismissed = holder.address
