@@ -9,8 +9,9 @@ in memory goes to files afterwards, when nothing comes or goes.
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ class Holder(LeaseWorker):
 
     def __init__(self, *, store: OpaqueStore, **options: Any) -> None:
         self._store = store
-        self._arriving = 0
+        self._moving = 0
         self._arrived_s = 0.0
         self._settling: asyncio.Task[None] | None = None
         super().__init__(data=store, deserialize=False, **options)
@@ -87,15 +88,24 @@ class Holder(LeaseWorker):
         return refused
 
     async def _take(self, source: str, keys: Collection[Any]) -> dict[str, Any]:
-        self._arriving += 1
-        try:
+        with self._in_motion():
             return await super()._take(source, keys)
+
+    async def _hand_over(self, path: str, word: bytes, keys: Collection[Any]) -> dict[str, Any]:
+        with self._in_motion():
+            return await super()._hand_over(path, word, keys)
+
+    @contextlib.contextmanager
+    def _in_motion(self) -> Iterator[None]:
+        self._moving += 1
+        try:
+            yield
         finally:
-            self._arriving -= 1
+            self._moving -= 1
 
     def _is_quiet(self) -> bool:
         still = time.monotonic() - self._arrived_s >= _QUIET_S
-        return still and not self._arriving and not self.transfer_outgoing_count
+        return still and not self._moving and not self.transfer_outgoing_count
 
     async def _settle(self) -> None:
         """Have files take over from memory, one after the other, whenever it is quiet."""

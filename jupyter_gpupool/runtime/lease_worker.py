@@ -1,7 +1,7 @@
 """distributed's Worker as a lease has it.
 
 Made by `worker`; `holder` builds on it. What its scheduler may ask of it beyond what every Dask
-worker does is `taking` and `surveying`.
+worker does is `taking`, `handing_over` and `surveying`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from distributed.worker_state_machine import GatherDepFailureEvent, StateMachine
 from jupyter_gpupool.protocol.keeping import UnkeptReason
 from jupyter_gpupool.protocol.launch import WorkerState
 
-from . import surveying, taking
+from . import handing_over, surveying, taking
 from .agent_link import AgentLink
 from .unread import read_apart
 
@@ -36,6 +36,7 @@ class LeaseWorker(distributed.Worker):
         self._link = link
         super().__init__(**options)
         self.handlers[taking.OPERATION] = self._take
+        self.handlers[handing_over.OPERATION] = self._hand_over
         self.handlers[surveying.OPERATION] = self._survey
 
     def start_http_server(self, *_: Any, **__: Any) -> None:
@@ -85,6 +86,9 @@ class LeaseWorker(distributed.Worker):
 
     async def _take(self, source: str, keys: Collection[Any]) -> dict[str, Any]:
         return await taking.take(self, source, keys)
+
+    async def _hand_over(self, path: str, word: bytes, keys: Collection[Any]) -> dict[str, Any]:
+        return await handing_over.give(self.data, path, word, keys)
 
     async def _survey(self, keys: Collection[Any]) -> dict[str, Any]:
         return await surveying.survey(self.data, keys)

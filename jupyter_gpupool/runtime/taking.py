@@ -9,9 +9,14 @@ import asyncio
 from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any, Protocol
 
+from distributed.comm.addressing import get_address_host, parse_address
 from distributed.core import send_recv
+from distributed.protocol.serialize import Serialized, deserialize
 
 from jupyter_gpupool.protocol.keeping import UnkeptReason
+
+from . import handing_over
+from .opaque import whole
 
 OPERATION = "gpupool_take"
 _BUSY_S = 0.02
@@ -22,6 +27,8 @@ class Fetcher(Protocol):
     """What of distributed's Worker it takes to fetch results."""
 
     rpc: Any
+    local_directory: str
+    deserialize: bool
 
     @property
     def address(self) -> str:
@@ -71,12 +78,28 @@ async def fetch(taker: Fetcher, source: str, keys: Collection[Any]) -> dict[Any,
         OSError: If it is not to be reached.
         Exception: Whatever is raised when one of them is made again.
     """
+    if _are_on_one_host(taker.address, source):
+        handed = await handing_over.receive(taker, source, keys)
+        if handed is not None:
+            return await asyncio.to_thread(_made, handed) if taker.deserialize else dict(handed)
     while True:
         answer = await _ask(taker, source, keys)
         if answer["status"] == "OK":
             fetched: dict[Any, Any] = answer["data"]
             return fetched
         await asyncio.sleep(_BUSY_S)
+
+
+def _are_on_one_host(one: str, other: str) -> bool:
+    """Whether it is worth a try: over UCX, a device's memory has better ways."""
+    is_tls = parse_address(one)[0] == parse_address(other)[0] == "tls"
+    return is_tls and get_address_host(one) == get_address_host(other)
+
+
+def _made(handed: Mapping[Any, Serialized]) -> dict[Any, Any]:
+    """The results themselves; the user's classes run here."""
+    read: Any = deserialize
+    return {key: read(*whole(each.header, each.frames)) for key, each in handed.items()}
 
 
 async def _ask(taker: Fetcher, source: str, keys: Collection[Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
     python tests/benchmarks/reclaim.py [--json] [--rounds 3]
 
 A gibibyte of results in keys of 1 B, 64 MiB - 1, 64 MiB, 64 MiB + 1 and 256 MiB. Each round moves
-it by `retire_workers` from one worker to another, then has it hibernated and resumed; all of them
-are forked from one zygote and talk TLS. Afterwards each result is compared with what it was.
+it by `retire_workers` from one worker to another, then has it hibernated and resumed: between
+processes of one host, and as between two, which is all over TLS. All of them are forked from one
+zygote. Afterwards each result is compared with what it was.
 """
 
 import argparse
@@ -33,6 +34,7 @@ MIB = 2**20
 SIZES = (*[1] * 8, *[64 * MIB - 1] * 4, *[64 * MIB] * 4, *[64 * MIB + 1] * 4, 256 * MIB)
 _WORKER = {"memory_limit_bytes": 2**34, "device_memory_bytes": 2**34}
 _HOLDER_MEMORY_BYTES = 2048 * MIB
+_ANOTHER_HOST = "127.0.0.2"
 _UP_WITHIN_S = 60.0
 
 
@@ -43,6 +45,8 @@ class Times:
     plain: list[float] = field(default_factory=list)
     hibernate: list[float] = field(default_factory=list)
     resume: list[float] = field(default_factory=list)
+    hibernate_far: list[float] = field(default_factory=list)
+    resume_far: list[float] = field(default_factory=list)
     first_result: list[float] = field(default_factory=list)
 
 
@@ -65,6 +69,7 @@ async def rounds(count: int) -> Times:
             for _ in range(count):
                 await _on_a_claim(host, times, plain)
                 await _on_a_claim(host, times, there_and_back)
+                await _on_a_claim(host, times, there_and_back_far, listen=_ANOTHER_HOST)
                 await _on_a_claim(host, times, first_result)
         finally:
             await host.down()
@@ -87,6 +92,21 @@ async def plain(host: Host, claim: Any, client: Any, times: Times) -> None:
 
 async def there_and_back(host: Host, claim: Any, client: Any, times: Times) -> None:
     """To the holder, whose start counts, and back to a worker that is there."""
+    to_s, back_s = await _there_and_back(host, claim, client)
+    times.hibernate.append(to_s)
+    times.resume.append(back_s)
+
+
+async def there_and_back_far(host: Host, claim: Any, client: Any, times: Times) -> None:
+    """The same with workers whose address is another host's."""
+    to_s, back_s = await _there_and_back(host, claim, client, listen=_ANOTHER_HOST)
+    times.hibernate_far.append(to_s)
+    times.resume_far.append(back_s)
+
+
+async def _there_and_back(
+    host: Host, claim: Any, client: Any, **worker: Any
+) -> tuple[float, float]:
     results = await _results(client)
     sums = await _sums(client, results)
     _touch_memory()
@@ -94,15 +114,17 @@ async def there_and_back(host: Host, claim: Any, client: Any, times: Times) -> N
     order(host, claim, Wish.HIBERNATED)
     await host.fork_holder(claim, memory_bytes=_HOLDER_MEMORY_BYTES)
     await until_phase(host, claim, KeepPhase.HIBERNATED)
-    times.hibernate.append(time.perf_counter() - began)
-    await host.fork_worker(claim, "lease-b", address=host.state_of(claim).address, **_WORKER)
+    to_s = time.perf_counter() - began
+    options = _WORKER | worker
+    await host.fork_worker(claim, "lease-b", address=host.state_of(claim).address, **options)
     await host.until(lambda: host.is_complete(claim, ["lease-b"]))
     _touch_memory()
     began = time.perf_counter()
     order(host, claim, Wish.AWAKE)
     await until_phase(host, claim, KeepPhase.AWAKE)
-    times.resume.append(time.perf_counter() - began)
+    back_s = time.perf_counter() - began
     _check(sums, await _sums(client, results))
+    return to_s, back_s
 
 
 async def first_result(host: Host, claim: Any, client: Any, times: Times) -> None:
@@ -133,11 +155,14 @@ def _touch_memory() -> None:
 
 
 async def _on_a_claim(
-    host: Host, times: Times, work: Callable[[Host, Any, Any, Times], Awaitable[None]]
+    host: Host,
+    times: Times,
+    work: Callable[[Host, Any, Any, Times], Awaitable[None]],
+    **worker: Any,
 ) -> None:
     claim = host.a_claim()
     try:
-        state = await host.up(claim, "lease-a", **_WORKER)
+        state = await host.up(claim, "lease-a", **(_WORKER | worker))
         async with client_of(claim, state) as client:
             await work(host, claim, client, times)
     finally:
@@ -177,6 +202,8 @@ def show(times: Times) -> None:
         ("retire_workers", *spread(times.plain)),
         ("hibernate", *spread(times.hibernate)),
         ("resume", *spread(times.resume)),
+        ("hibernate, other host", *spread(times.hibernate_far)),
+        ("resume, other host", *spread(times.resume_far)),
         ("first result", *spread(times.first_result)),
     ]
     table("Milliseconds", ("way", "rounds", "median", "fastest", "slowest"), rows)
@@ -187,6 +214,10 @@ def figures(times: Times) -> list[Figure]:
     return [
         _speed("hibernate_ratio", "speed of hibernating over retire_workers", times, "hibernate"),
         _speed("resume_ratio", "speed of resuming over retire_workers", times, "resume"),
+        _speed(
+            "hibernate_far_ratio", "the same to a holder on another host", times, "hibernate_far"
+        ),
+        _speed("resume_far_ratio", "the same from there", times, "resume_far"),
         Figure(
             key="resume_first_result_s",
             meaning="from the wish to resume to a small task's result, s",

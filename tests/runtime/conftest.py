@@ -162,6 +162,7 @@ class Host:
         address=None,
         env=None,
         protocol="tls",
+        listen="127.0.0.1",
         prefix=PREFIX,
         **options,
     ) -> Launch:
@@ -179,7 +180,7 @@ class Host:
             claim_id=claim.claim_id,
             lease_id=lease,
             name=lease,
-            listen="127.0.0.1",
+            listen=listen,
             protocol=protocol,
             folder=str(claim.folder),
             agent_socket=str(self.folder / "agent.sock"),

@@ -33,10 +33,14 @@ def _results_folder(claim):
     return claim.folder / "results"
 
 
+@pytest.mark.parametrize("workers_listen", ["127.0.0.1", "127.0.0.2"], ids=["here", "elsewhere"])
 @pytest.mark.parametrize("memory_bytes", [2**31, MIB], ids=["in memory", "on disk"])
-async def test_results_of_every_size_come_back_equal(host, claim, memory_bytes):
-    """Also those that a message carries in pieces; nothing is computed anew."""
-    state = await host.up(claim, "lease-a", "lease-b")
+async def test_results_of_every_size_come_back_equal(host, claim, memory_bytes, workers_listen):
+    """Also those that a message carries in pieces; nothing is computed anew.
+
+    From the holder's own host, and over the network from another one.
+    """
+    state = await host.up(claim, "lease-a", "lease-b", listen=workers_listen)
     async with client_of(claim, state) as client:
         results = client.map(_bytes_of, SIZES)
         marks = client.map(lambda n: (n, os.getpid(), time.time()), range(20))
@@ -44,7 +48,7 @@ async def test_results_of_every_size_come_back_equal(host, claim, memory_bytes):
         before = await client.gather(marks)
         kept = await hibernate(host, claim, memory_bytes=memory_bytes)
         assert kept.held == kept.results == len(SIZES) + 20
-        await resume(host, claim, "lease-c", "lease-d")
+        await resume(host, claim, "lease-c", "lease-d", listen=workers_listen)
         assert await client.gather(client.map(_sum_of, results, pure=False)) == sums
         assert await client.gather(marks) == before
 
