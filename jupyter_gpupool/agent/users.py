@@ -19,6 +19,7 @@ from .zygotes import Identity
 
 _KNOWN_FOR_S = 60.0
 _ANSWERS_WITHIN_S = 10.0
+_MAP = "map the owner to a person's account (jupyter gpupool token create --user … --os-user …)"
 _LOGIN_DEFS = Path("/etc/login.defs")
 _USUAL_UID_MIN = 1000
 
@@ -56,7 +57,7 @@ def identity_of(
     except (KeyError, ValueError) as error:
         raise NotFound(
             f"This host has no user {os_user!r}.",
-            hint="Make the account here, or ask the pool's admin to map the owner to another.",
+            hint=f"Make the account here, or ask the pool's admin to {_MAP}.",
         ) from error
     _check_person(entry, agent_uid, rules)
     if entry.pw_uid == agent_uid:
@@ -146,5 +147,5 @@ def _check_person(entry: pwd.struct_passwd, agent_uid: int, rules: UserRules) ->
     raise NotAllowed(
         f"The user {entry.pw_name!r} is a system account of this host (uid {entry.pw_uid}), and no"
         " claim may run as one.",
-        hint="Map the owner to a person's account, or set AgentApp.allow_system_users.",
+        hint=f"Let the pool's admin {_MAP}, or set AgentApp.allow_system_users.",
     )

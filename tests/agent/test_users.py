@@ -33,8 +33,9 @@ def test_plain_agent_runs_claims_as_itself() -> None:
 @pytest.mark.parametrize("user", ["root", "daemon", "bin"])
 def test_system_account_is_refused(user) -> None:
     """An owner who is named like one gets none of its rights."""
-    with pytest.raises(NotAllowed, match="system account"):
+    with pytest.raises(NotAllowed, match="system account") as told:
         identity_of(user, UserRules(run_claims_as_agent=True), agent_uid=0)
+    assert "token create --user … --os-user …" in told.value.hint
 
 
 def test_system_account_may_be_allowed() -> None:
@@ -60,8 +61,9 @@ def test_plain_agent_starts_nothing_for_others() -> None:
 @pytest.mark.parametrize("user", ["no-such-user-here", "a\0b"])
 def test_unknown_user_is_said(user) -> None:
     """The admin can act on it."""
-    with pytest.raises(NotFound, match="no user"):
+    with pytest.raises(NotFound, match="no user") as told:
         identity_of(user, RULES, agent_uid=0)
+    assert "token create --user … --os-user …" in told.value.hint
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ class SlowManager:
 
     view: ClaimView
     failure: Unavailable
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     answers: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     keys: list[str | None] = field(default_factory=list)
@@ -100,8 +101,8 @@ async def test_interrupted_request_is_given_back_however_late_its_answer(
     slow = manager(Unanswered("No answer."))
     slow.request_claim = _after_its_answers(slow)  # type: ignore[method-assign]
     request = asyncio.create_task(_opening(slow).request())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    async with asyncio.timeout(WITHIN_S):
+        await slow.asked.wait()
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
         await request
@@ -146,6 +147,7 @@ async def test_close_passes_on_what_the_manager_said(
 def _after_its_answers(slow: SlowManager) -> Any:
     async def request_claim(_body: ClaimBody, *, key: str | None = None) -> ClaimView:
         slow.keys.append(key)
+        slow.asked.set()
         await slow.answers.wait()
         return slow.view
 
