@@ -4,6 +4,9 @@ Made by a pass for `outlook`, or kept between passes and told of every claim tha
 """
 
 from collections.abc import Iterator
+from functools import reduce
+from itertools import chain
+from operator import or_
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,7 +14,6 @@ import numpy.typing as npt
 
 from jupyter_gpupool.pool.ids import ClaimId
 
-from .amounts import WHOLE_DEVICE
 from .bits import bits
 from .ledger import Ledger, Member
 from .remaining import LEAST_S
@@ -20,11 +22,12 @@ Seconds: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _Terms: TypeAlias = tuple[float, float, float, float]
-"""When a claim began, its limit, what is expected of it, until when it was lent; NaN for none."""
+"""When a claim began and its limit, NaN for none; what is expected of it, else nothing; until when
+it was lent, else for ever."""
 
 _FEW = 64
 _NONE = float("nan")
-_NO_TERMS: _Terms = (_NONE, _NONE, _NONE, _NONE)
+_NO_TERMS: _Terms = (_NONE, _NONE, 0.0, float("inf"))
 
 
 class Bundle(NamedTuple):
@@ -55,7 +58,9 @@ class Endings:
         self.first: list[int] = ends[:-1].tolist()
         self.bay_of: Numbers = np.repeat(np.arange(len(sizes)), sizes)
         self._ledger = ledger
-        self._parts: dict[int, dict[int, int]] = {}
+        # Which device a row holds a part of, and all of that in two columns.
+        self._parts: dict[tuple[int, int], None] = {}
+        self._columns: tuple[Numbers, Numbers] | None = None
         self._rows: dict[ClaimId, int] = {}
         self._spare: list[int] = []
         self._devices: dict[int, list[int]] = {}
@@ -69,14 +74,15 @@ class Endings:
         self._holder: Numbers = np.array(holder, dtype=np.int64)
         # A row for each claim that holds anything, and some to spare.
         terms += [_NO_TERMS] * _FEW
-        self._terms: Seconds = np.array(terms, dtype=np.float64)
+        # Each of the terms by itself, so that all claims are worked out at once.
+        self._terms: Seconds = np.array(terms, dtype=np.float64).T.copy()
 
     def note(self, member: Member) -> None:
         """Enter a claim as it is now; one that holds nothing is left out."""
         self.forget(member.view.id)
         if member.spots or member.promised:
             row = self._new_row()
-            self._terms[row] = _terms_of(member)
+            self._terms[:, row] = _terms_of(member)
             self._hold(member, row, self._holder)
 
     def _hold(self, member: Member, row: int, holder: "list[int] | Numbers") -> None:
@@ -92,9 +98,8 @@ class Endings:
                 held.append(before + lowest.bit_length())
                 left ^= lowest
         if worker.share:
-            for device in held:
-                sharers = self._parts.setdefault(device, {})
-                sharers[row] = sharers.get(row, 0) + worker.share
+            self._parts.update(((device, row), None) for device in held)
+            self._columns = None
         else:
             for device in held:
                 holder[device] = row
@@ -112,21 +117,19 @@ class Endings:
         self._spare.append(row)
         self._bundles.pop(row, None)
         for device in self._devices.pop(row):
-            sharers = self._parts.get(device)
-            if sharers is None or row not in sharers:
-                if self._holder[device] == row:
-                    self._holder[device] = -1
-                continue
-            del sharers[row]
-            if not sharers:
-                del self._parts[device]
+            if (device, row) in self._parts:
+                del self._parts[device, row]
+                self._columns = None
+            elif self._holder[device] == row:
+                self._holder[device] = -1
 
     def _new_row(self) -> int:
         if self._spare:
             return self._spare.pop()
         row = len(self._rows)
-        if row == len(self._terms):
-            self._terms = np.concatenate((self._terms, [_NO_TERMS] * len(self._terms)))
+        if row == self._terms.shape[1]:
+            more = np.array([_NO_TERMS] * row, dtype=np.float64).T
+            self._terms = np.concatenate((self._terms, more), axis=1)
         return row
 
     def of_claims(self, now_s: float) -> Seconds:
@@ -134,31 +137,42 @@ class Endings:
 
         As `remaining.will_have_ended_s` says, and no later than what was lent to it is due.
         """
-        began, limit, expected, lent = self._terms.T
+        used = len(self._rows) + len(self._spare) + 1  # for what nobody holds there is one more
+        began, limit, expected, lent = self._terms[:, :used]
         began = np.where(np.isnan(began), now_s, began)
-        thought = np.where(np.isnan(expected), began, began + expected)
+        thought = began + expected
         again = now_s + np.maximum(LEAST_S, now_s - began)
-        ends = np.where(thought <= now_s, again, thought)
-        ends = np.where(np.isnan(limit), ends, np.maximum(now_s, began + limit))
-        return np.where(np.isnan(lent), ends, np.minimum(ends, np.maximum(now_s, lent)))
+        ends: Seconds = np.where(thought <= now_s, again, thought)
+        has_limit = ~np.isnan(limit)
+        if has_limit.any():
+            ends = np.where(has_limit, np.maximum(now_s, began + limit), ends)
+        lent_until: Seconds = np.maximum(now_s, lent)
+        return np.minimum(ends, lent_until, out=ends)
 
     def of_devices(self, of_claims: Seconds) -> Seconds:
         """When each device can be leased: minus infinity if now, infinity if nobody can tell."""
         holder = self._holder
         ends: Seconds = np.where(holder >= 0, of_claims[holder], np.inf)
-        bays = self._ledger.inventory.bays
-        for device, sharers in self._parts.items():
-            bay = int(self.bay_of[device])
-            left = bays[bay].parts.get(device - self.first[bay], 0)
-            if left + sum(sharers.values()) >= WHOLE_DEVICE:
-                ends[device] = max(of_claims[row] for row in sharers)
-        for first, bay_ in zip(self.first, bays, strict=True):
-            # Most bays of a full pool have neither.
-            for position in bits(((1 << len(bay_.devices)) - 1) & ~bay_.leasable):
-                ends[first + position] = np.inf
-            for position in bits(bay_.whole):
-                ends[first + position] = -np.inf
+        # Of what is shared, the last one says when: what is hidden of it, whoever hides it knows.
+        devices, rows = self._shared()
+        ends[devices] = -np.inf
+        np.maximum.at(ends, devices, of_claims[rows])
+        inventory, bays = self._ledger.inventory, self._ledger.inventory.bays
+        for bay in bits(inventory.closed):
+            every = (1 << len(bays[bay].devices)) - 1
+            for position in bits(every & ~bays[bay].leasable):
+                ends[self.first[bay] + position] = np.inf
+        for bay in bits(reduce(or_, inventory.by_free[1:], 0)):
+            for position in bits(bays[bay].whole):
+                ends[self.first[bay] + position] = -np.inf
         return ends
+
+    def _shared(self) -> tuple[Numbers, Numbers]:
+        """Devices of which somebody holds a part, and who, pair by pair."""
+        if self._columns is None:
+            pairs = np.fromiter(chain.from_iterable(self._parts), np.int64, 2 * len(self._parts))
+            self._columns = pairs[::2], pairs[1::2]
+        return self._columns
 
     def bundles(self) -> Iterator[Bundle]:
         """Cores and memory that are held, claim by claim."""
@@ -170,6 +184,6 @@ def _terms_of(member: Member) -> _Terms:
     return (
         _NONE if view.started_s is None else view.started_s,
         _NONE if view.time_limit_s is None else view.time_limit_s,
-        _NONE if view.expected_s is None else view.expected_s,
-        _NONE if view.lent_until_s is None else view.lent_until_s,
+        0.0 if view.expected_s is None else view.expected_s,
+        float("inf") if view.lent_until_s is None else view.lent_until_s,
     )

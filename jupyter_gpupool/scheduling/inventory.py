@@ -43,6 +43,7 @@ class Inventory:
         cpu: Thousandths of cores that are free on each host.
         memory: Bytes that are free on each host.
         by_free: Bits of the bays that have exactly so many devices wholly free.
+        closed: Bits of the bays with a device that something outside the books keeps.
         with_parts: Bits of the bays with a device that is held in part.
         shared_by: Bits of the bays with such a device, by who shares it.
     """
@@ -54,12 +55,18 @@ class Inventory:
         self.cpu = [host.cpu or UNCOUNTED for host in self.hosts]
         self.memory = [host.memory_bytes or UNCOUNTED for host in self.hosts]
         self.by_free: list[int] = [0]
-        self.with_parts = 0
+        self.closed = self.with_parts = 0
         self.shared_by: dict[str, int] = {}
         self._workload = TYPICAL
         self._scores: Scores | None = None
         for number, bay in enumerate(self.bays):
             self._count(number, bay.whole.bit_count())
+            self._note_closed(number)
+
+    def _note_closed(self, number: int) -> None:
+        bay, here = self.bays[number], 1 << number
+        is_open = bay.leasable == (1 << len(bay.devices)) - 1
+        self.closed = self.closed & ~here if is_open else self.closed | here
 
     @property
     def hosts(self) -> tuple[HostShape, ...]:
@@ -97,6 +104,7 @@ class Inventory:
         for bay, devices in zip(self.bays_of(number), by_kind(host.devices), strict=True):
             self.bays[bay].kind = layout.kind_number(bay)
             self.bays[bay].devices, self.bays[bay].leasable = devices, leasable(devices)
+            self._note_closed(bay)
             self._free(bay, (1 << len(devices)) - 1)
         self._touch(number)
         return True

@@ -156,7 +156,9 @@ class Kept:
         self.reservations.append(reservation)
         if reservation.holder is not None:
             self._of[reservation.holder.view.id] = reservation
-        self._changed()
+            self._leaves.add(reservation.holder.leaf)
+        self._is_booked |= reservation.queue >= 0
+        self._forget()
         self._hide([reservation])
 
     def keep_until(self, from_s: float, queue: int, hidden: Sequence[Keeping]) -> None:
@@ -169,12 +171,11 @@ class Kept:
         self.reservations.remove(reservation)
         if reservation.holder is not None:
             del self._of[reservation.holder.view.id]
-        self._changed()
+        self._leaves = {other.holder.leaf for other in self.reservations if other.holder}
+        self._is_booked = any(other.queue >= 0 for other in self.reservations)
+        self._forget()
 
-    def _changed(self) -> None:
-        holders = (reservation.holder for reservation in self.reservations)
-        self._leaves = {holder.leaf for holder in holders if holder is not None}
-        self._is_booked = any(reservation.queue >= 0 for reservation in self.reservations)
+    def _forget(self) -> None:
         self._alike.clear()
         self._plain.clear()
         self._too_big.clear()

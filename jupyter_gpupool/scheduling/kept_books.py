@@ -115,7 +115,7 @@ class KeptBooks(BooksBetweenPasses):
             self._shares = divide_again(before, requests)
         else:
             return
-        for queue in ledger.set_shares(self._shares.shares):
+        for queue in ledger.set_shares(self._shares.changed):
             self._looking.stop()
             self._holders.share_changed(queue)
             self._reserving.share_changed(queue)

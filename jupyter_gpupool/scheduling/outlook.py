@@ -5,23 +5,26 @@ until the gang starts, and may be chosen better then. What ends at one moment is
 the names of claims decide nothing.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .amounts import WHOLE_DEVICE
 from .bits import bits
 from .endings import Endings, Numbers, Seconds
+from .gap_search import GapSearch
 from .inventory import Spot
 from .ledger import Ledger, Member
 from .shape import WorkerShape
 
-_ANY_NUMBER = 1 << 30
-"""So many workers that need no device fit anywhere, as far as devices go."""
+_SOON = 1024
+"""So many devices that are not free are looked at first: hardly any gang has to wait for more."""
+
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Gap(NamedTuple):
@@ -67,7 +70,7 @@ class Outlook:
         self._kept: list[tuple[int, int]] = []
         self._cpu: dict[int, int] = {}
         self._memory: dict[int, int] = {}
-        self._accepted: dict[WorkerShape, tuple[Numbers, Numbers]] = {}
+        self._accepted: dict[WorkerShape, Flags] = {}
         self._held: _Bundles | None = None
 
     @cached_property
@@ -92,21 +95,18 @@ class Outlook:
 
     def gap_for(self, member: Member, count: int) -> Gap | None:
         """The earliest gap for so many workers of a claim; None if even the empty pool has none."""
-        future = _Future(self, member.view.worker)
-        ends_s = future.first_moment(count)
+        search = GapSearch(self, member.view.worker)
+        ends_s = search.first_moment(count)
         if ends_s is None:
             return None
         # What is free now is free since ever.
-        return Gap(max(ends_s, self._ledger.now_s), tuple(future.choose(count, ends_s)))
+        return Gap(max(ends_s, self._ledger.now_s), tuple(search.choose(count, ends_s)))
 
     def keep(self, member: Member, gap: Gap) -> tuple[Keeping, ...]:
         """Let later reservations do without a gap; returns what has to be kept of it now."""
         inventory, worker = self._ledger.inventory, member.view.worker
         kept: list[Keeping] = []
-        for number in sorted({spot.bay for spot in gap.spots}):
-            devices = 0
-            for spot in gap.spots:
-                devices |= spot.devices if spot.bay == number else 0
+        for number, devices in sorted(_by_bay(gap.spots).items()):
             if "_of_devices" in self.__dict__:
                 self._keep_devices(self._of_devices, number, devices)
             else:
@@ -114,16 +114,16 @@ class Outlook:
             now = inventory.bays[number].whole & devices
             if now:
                 kept.append(Keeping(WorkerShape(devices=now.bit_count()), Spot(number, now)))
-        for host in sorted({inventory.bays[spot.bay].host for spot in gap.spots}):
-            count = sum(inventory.bays[spot.bay].host == host for spot in gap.spots)
-            self._cpu[host] = self._cpu.get(host, 0) + count * worker.cpu
-            self._memory[host] = self._memory.get(host, 0) + count * worker.memory_bytes
+        if not (worker.cpu or worker.memory_bytes):
+            return tuple(kept)
+        for spot in gap.spots:
+            host = inventory.bays[spot.bay].host
+            self._cpu[host] = self._cpu.get(host, 0) + worker.cpu
+            self._memory[host] = self._memory.get(host, 0) + worker.memory_bytes
         return (*kept, *self._unspared(gap, worker))
 
     def _unspared(self, gap: Gap, worker: WorkerShape) -> Iterator[Keeping]:
         """Cores and memory that must not be given away now, for too little is freed until then."""
-        if not (worker.cpu or worker.memory_bytes):
-            return
         inventory = self._ledger.inventory
         spare_cpu, spare_memory = self.spare(gap.start_s)
         for host in sorted({inventory.bays[spot.bay].host for spot in gap.spots}):
@@ -159,20 +159,44 @@ class Outlook:
             self._held = _Bundles(host, self._of_claims[row], cpu, memory)
         return self._held
 
-    def devices(self, shape: WorkerShape) -> tuple[Numbers, Numbers]:
-        """The devices that a shape accepts, free or not, and the bays where they are."""
+    def is_accepted(self, shape: WorkerShape) -> Flags:
+        """Of each bay whether a shape may go there, free or not."""
         found = self._accepted.get(shape)
         if found is None:
-            bays = self._ledger.inventory.bays
-            accepted = self._ledger.inventory.accepting(shape)
-            is_accepted = _as_column(accepted, len(bays))
-            devices = np.flatnonzero(is_accepted[self._endings.bay_of])
-            found = self._accepted[shape] = devices, np.flatnonzero(is_accepted)
+            inventory = self._ledger.inventory
+            found = _as_column(inventory.accepting(shape), len(inventory.bays))
+            self._accepted[shape] = found
         return found
 
-    def ends(self, devices: Numbers) -> Seconds:
-        """When these devices can be leased."""
-        return self._of_devices[devices]
+    @cached_property
+    def _soon(self) -> Numbers:
+        """The devices that come back first, and all that come back with the last of them."""
+        ends = self._of_devices
+        many = int(np.count_nonzero(ends == -np.inf)) + _SOON
+        if many >= len(ends):
+            return np.arange(len(ends))
+        return np.flatnonzero(ends <= np.partition(ends, many)[many])
+
+    def coming_back(self, shape: WorkerShape, *, soon: bool) -> tuple[Numbers, Seconds]:
+        """Devices that a shape accepts, and when they can be leased.
+
+        Args:
+            shape: Of the workers that look for them.
+            soon: The first ones will do: all those that can be leased until some moment.
+        """
+        if not soon:
+            is_of_use = self.is_accepted(shape)[self._endings.bay_of]
+            is_of_use &= self._of_devices < np.inf
+            devices = np.flatnonzero(is_of_use)
+            return devices, self._of_devices[devices]
+        # What was kept since then comes back no more.
+        ends = self._of_devices[self._soon]
+        is_of_use = self.is_accepted(shape)[self._bay_of_soon] & (ends < np.inf)
+        return self._soon[is_of_use], ends[is_of_use]
+
+    @cached_property
+    def _bay_of_soon(self) -> Numbers:
+        return self._endings.bay_of[self._soon]
 
     @property
     def ledger(self) -> Ledger:
@@ -185,95 +209,15 @@ class Outlook:
         return self._endings
 
 
-@dataclass(slots=True)
-class _Future:
-    """The pool as one shape will see it: how many workers fit on each bay at a moment."""
-
-    outlook: Outlook
-    shape: WorkerShape
-    _devices: Numbers = field(init=False)
-    _bays: Numbers = field(init=False)
-    _ends: Seconds = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._devices, self._bays = self.outlook.devices(self.shape)
-        self._ends = self.outlook.ends(self._devices)
-
-    def first_moment(self, count: int) -> float | None:
-        """When so many workers fit for the first time; minus infinity if they do now."""
-        shape = self.shape
-        if shape.cpu or shape.memory_bytes or not (shape.share or shape.devices == 1):
-            return _first_of(self.outlook.moments(), lambda at_s: self.rooms(at_s).sum() >= count)
-        # Room grows device by device: the one that makes it enough says when.
-        lacking = -(-count // self._each_device())
-        if lacking > len(self._ends):
-            return None
-        moment_s = float(np.partition(self._ends, lacking - 1)[lacking - 1])
-        return moment_s if moment_s < np.inf else None
-
-    def _each_device(self) -> int:
-        return WHOLE_DEVICE // self.shape.share if self.shape.share else 1
-
-    def rooms(self, moment_s: float) -> Numbers:
-        """How many workers fit on each bay at a moment."""
-        outlook, shape = self.outlook, self.shape
-        bays = outlook.ledger.inventory.bays
-        of_devices = outlook.endings.bay_of[self._devices[self._ends <= moment_s]]
-        free = np.bincount(of_devices, minlength=len(bays))
-        if shape.share or shape.devices:
-            rooms = free * self._each_device() // (shape.devices or 1)
-        else:
-            rooms = np.zeros(len(bays), dtype=np.int64)
-            rooms[self._bays] = _ANY_NUMBER
-        if shape.cpu or shape.memory_bytes:
-            host_of = np.array([bay.host for bay in bays], dtype=np.int64)
-            cpu, memory = outlook.spare(moment_s)
-            for each, spare in ((shape.cpu, cpu), (shape.memory_bytes, memory)):
-                if each:
-                    rooms = np.minimum(rooms, np.maximum(spare[host_of] // each, 0))
-        return rooms.astype(np.int64)
-
-    def choose(self, count: int, moment_s: float) -> Iterator[Spot]:
-        """Spots for so many workers that fit at a moment, on as few hosts as can be."""
-        rooms = self.rooms(moment_s)
-        enough = np.flatnonzero(rooms >= count)
-        if len(enough):
-            yield from self._spots(int(enough[np.argmin(rooms[enough])]), count, moment_s)
-            return
-        for bay in np.argsort(-rooms, kind="stable"):
-            here = min(int(rooms[bay]), count)
-            yield from self._spots(int(bay), here, moment_s)
-            count -= here
-            if not count:
-                return
-
-    def _spots(self, bay: int, count: int, moment_s: float) -> Iterator[Spot]:
-        first, shape = self.outlook.endings.first[bay], self.shape
-        here = self._devices[self._ends <= moment_s] - first
-        size = len(self.outlook.ledger.inventory.bays[bay].devices)
-        free = [1 << int(position) for position in here[(here >= 0) & (here < size)]]
-        if shape.share:
-            each = self._each_device()
-            yield from (Spot(bay, free[at // each], shape.share) for at in range(count))
-            return
-        for at in range(count):
-            mine = free[at * shape.devices : (at + 1) * shape.devices]
-            yield Spot(bay, sum(mine))
+def _by_bay(spots: Iterable[Spot]) -> dict[int, int]:
+    """The devices of these spots in each of their bays."""
+    found: dict[int, int] = {}
+    for spot in spots:
+        found[spot.bay] = found.get(spot.bay, 0) | spot.devices
+    return found
 
 
-def _first_of(moments: list[float], is_enough: Callable[[float], bool]) -> float | None:
-    """The first moment at which there is enough, and from which on there is."""
-    low, high = 0, len(moments)
-    while low < high:
-        middle = (low + high) // 2
-        if is_enough(moments[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return moments[low] if low < len(moments) else None
-
-
-def _as_column(number: int, size: int) -> npt.NDArray[np.bool_]:
+def _as_column(number: int, size: int) -> Flags:
     """Which of so many bits of a number are set."""
     packed = np.frombuffer(number.to_bytes(-(-size // 8), "little"), dtype=np.uint8)
     return np.unpackbits(packed, count=size, bitorder="little").astype(np.bool_)

@@ -5,7 +5,7 @@ requests can have changed, and gives the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jupyter_gpupool.scheduling.amounts import Amount, minimum, nothing
 from jupyter_gpupool.scheduling.levels import KnownLevel, Level, divide_level
@@ -24,6 +24,7 @@ class TreeShares:
         k: How strongly usage corrects the weights.
         requests: By queue, what it and all below it can make use of.
         shares: By queue.
+        changed: Of those the ones that are other than in the division before it, if there was one.
     """
 
     tree: QueueTree
@@ -32,6 +33,7 @@ class TreeShares:
     k: float
     requests: Mapping[str, Amount]
     shares: Mapping[str, Amount]
+    changed: Mapping[str, Amount] = field(default_factory=dict, compare=False)
 
 
 def divide_tree(
@@ -126,7 +128,7 @@ def _with_shares(
 ) -> TreeShares:
     """Divide below each touched parent, and below each queue whose share is another than before."""
     tree, open_parents = division.tree, set(touched)
-    shares = {} if before is None else dict(before.shares)
+    shares, changed = {} if before is None else dict(before.shares), dict[str, Amount]()
     for parent in (None, *tree.top_down):
         if parent not in open_parents or not (below := tree.children[parent]):
             continue
@@ -142,9 +144,9 @@ def _with_shares(
             below, divide_level(level, tree.kinds, division.k, known), strict=True
         ):
             if shares.get(name) != share:
-                shares[name] = share
+                shares[name] = changed[name] = share
                 open_parents.add(name)
-    return replace(division, shares=shares)
+    return replace(division, shares=shares, changed=changed)
 
 
 def _known(before: TreeShares, parent: str | None) -> KnownLevel:
