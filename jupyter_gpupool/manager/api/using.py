@@ -173,7 +173,7 @@ def _situation(record: ClaimRecord, service: Service, reader: UserName) -> Situa
     claim, books = record.claim, service.books
     failures = failures_in_window(books, record, service.clock.monotonic())
     shape = worker_shape(books, record, Barring(books).of(record))
-    hosts = tuple(host_shapes(books, Sight()))
+    hosts = host_shapes(books, Sight(), None)
     leased = {uuid for lease in books.leases.values() for uuid in lease.devices}
     return Situation(
         claim=claim,

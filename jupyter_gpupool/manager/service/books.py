@@ -22,6 +22,7 @@ from .records import (
     UserRecord,
     WatchRecord,
 )
+from .stirred import Journal
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
@@ -56,6 +57,7 @@ class Books:
         seq: The last event's position.
         agent_problem: Why the agent that the manager itself keeps last ended; "" if it never did.
             Never stored.
+        journal: What the last commits changed that a pass sees.
     """
 
     def __init__(self) -> None:
@@ -79,6 +81,7 @@ class Books:
         self.live: Counter[UserName] = Counter()
         self.seq = 0
         self.agent_problem = ""
+        self.journal = Journal()
         self.tokens_by_digest: dict[str, TokenRecord] = {}
         self._by_claim: dict[ClaimId, dict[LeaseId, None]] = {}
         self._by_host: dict[HostId, dict[LeaseId, None]] = {}

@@ -1,12 +1,12 @@
 """Claims as a pass sees them, made from the books.
 
-Called by `pool_view.py`. A lease that somebody is about to take back is none of its claim's any
+Called by `pool_view.py`, which says of which claims anything was stirred: all others are as they
+were seen before. A lease that somebody is about to take back is none of its claim's any
 more: the pass has decided that already, and its device is kept for whoever it is taken for.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from functools import partial
 
 from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.host import Host, HostPhase
@@ -18,64 +18,100 @@ from jupyter_gpupool.pool.rules import SurplusOrder
 from jupyter_gpupool.scheduling.pool_view import ClaimView
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
-from .environments import Barred, Barring
+from .environments import Barring
 from .giving_up import MOST_FAILURES, failures_in_window
 from .records import ClaimRecord
 from .sight import Sight
 from .standing import View
+from .stirred import Stirred
 from .worker_shapes import Rooms, worker_shape
 
 _HOLDS = (Phase.STARTING, Phase.RUNNING)
 
 
-def claim_views(view: View, sight: Sight, now_s: float, monotonic_s: float) -> Iterator[ClaimView]:
-    """Every claim that waits, or holds anything that stays."""
-    looking = _Looking(view, sight, now_s, monotonic_s)
-    for record in view.claims.values():
-        phase = record.claim.phase
-        if phase in WAITING:
-            yield looking.at(record, ())
-        elif phase in _HOLDS:
-            leases = tuple(view.leases_of(record.claim.id))
-            if not _is_all_taken(leases):
-                yield looking.at(record, leases)
+def claim_views(
+    view: View, sight: Sight, news: Stirred | None, now_s: float, monotonic_s: float
+) -> tuple[ClaimView, ...]:
+    """Every claim that waits, or holds anything that stays.
+
+    Args:
+        view: The books, or a unit of work on them.
+        sight: What was seen of claims before.
+        news: Which of them to look at anew; None is all.
+        now_s: As for the whole view.
+        monotonic_s: As for the whole view.
+    """
+    by_service = view.policy.policy.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE
+    awaiting = frozenset(_awaiting(view.noticed()))
+    barring, looked_at = sight.barring, (*sight.varying, *(sight.awaiting ^ awaiting))
+    if news is None or news.all_claims or by_service or barring is None:
+        barring = sight.barring = Barring(view)
+        looked_at = tuple(claim_id for claim_id, _ in view.claims.items())
+        sight.claims.begin_anew(looked_at)
+    else:
+        looked_at = (*news.claims, *looked_at)
+    sight.awaiting = awaiting
+    looking = _Looking(
+        view, barring, awaiting, by_service=by_service, now_s=now_s, monotonic_s=monotonic_s
+    )
+    for claim_id in looked_at:
+        _look_at(claim_id, view, sight, looking)
+    return sight.claims.all()
+
+
+def _look_at(claim_id: ClaimId, view: View, sight: Sight, looking: "_Looking") -> None:
+    record = view.claims.get(claim_id)
+    if record is None or record.claim.phase is Phase.ENDED:
+        sight.claims.forget(claim_id)
+        sight.varying.pop(claim_id, None)
+        return
+    sight.claims.keep(claim_id, looking.at(record))
+    if looking.varies(record):
+        sight.varying[claim_id] = None
+    else:
+        sight.varying.pop(claim_id, None)
 
 
 class _Looking:
     """One pass's look at claims."""
 
-    def __init__(self, view: View, sight: Sight, now_s: float, monotonic_s: float) -> None:
+    def __init__(
+        self,
+        view: View,
+        barring: Barring,
+        awaiting: frozenset[ClaimId],
+        *,
+        by_service: bool,
+        now_s: float,
+        monotonic_s: float,
+    ) -> None:
         self._view = view
-        self._barring = Barring(view)
+        self._barring = barring
         self._rooms = Rooms(view)
-        self._awaiting = frozenset(_awaiting(view.noticed()))
-        self._sight = sight
+        self._awaiting = awaiting
+        self._by_service = by_service
         self._now_s = now_s
         self._monotonic_s = monotonic_s
-        order = view.policy.policy.rules.surplus_order
-        self._by_service = order is SurplusOrder.LEAST_ATTAINED_SERVICE
 
-    def at(self, record: ClaimRecord, leases: tuple[Lease, ...]) -> ClaimView:
-        """The claim as it stands; what it was made of before and is still so is not made anew."""
-        barred = self._barring.of(record)
-        barred = self._sight.barred.setdefault(barred, barred)
-        awaits, phase = record.claim.id in self._awaiting, self._phase_of_host(record)
-        parts = (record, self._view.policy, barred, phase, awaits, *leases)
-        if self._varies(record):
-            return self._make(record, barred, leases)
-        make = partial(self._make, record, barred, leases)
-        return self._sight.claims.of(record.claim.id, parts, make)
+    def at(self, record: ClaimRecord) -> ClaimView | None:
+        """The claim as it stands, if passes see it."""
+        phase = record.claim.phase
+        if phase in WAITING:
+            return self._make(record, ())
+        leases = tuple(self._view.leases_of(record.claim.id)) if phase in _HOLDS else ()
+        if phase not in _HOLDS or _is_all_taken(leases):
+            return None
+        return self._make(record, leases)
 
-    def _varies(self, record: ClaimRecord) -> bool:
-        """Whether time alone, or hosts that are not the claim's, may change what is seen of it."""
-        request = record.claim.request
-        by_size = request.memory_bytes or request.devices.memory_bytes
-        by_hosts = record.avoid or request.near or by_size or request.devices.count > 1
-        return bool(by_hosts or self._by_service or self._view.failures.get(record.claim.id))
+    def varies(self, record: ClaimRecord) -> bool:
+        """Whether time alone, or leases that are not the claim's, may change what is seen of it."""
+        by_leases = record.claim.request.devices.memory_bytes
+        return bool(by_leases or self._view.failures.get(record.claim.id))
 
-    def _make(self, record: ClaimRecord, barred: Barred, every: tuple[Lease, ...]) -> ClaimView:
+    def _make(self, record: ClaimRecord, every: tuple[Lease, ...]) -> ClaimView:
         """All together: nothing of it decides anything by itself."""
         view, claim, request = self._view, record.claim, record.claim.request
+        barred = self._barring.of(record)
         leases = [lease for lease in every if lease.stays]
         shape = worker_shape(view, record, barred, self._rooms)
         too_large = self._rooms.too_large_in_words(shape) if shape.device_memory_bytes else ""

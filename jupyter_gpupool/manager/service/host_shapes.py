@@ -1,25 +1,24 @@
 """Hosts as a pass sees them, made from the books.
 
-Called by `pool_view.py` for every host of every pass, so what does not change while a host is up
-is worked out once.
+Called by `pool_view.py`, which says of which hosts anything was stirred: all others are as they
+were seen before. What does not change while a host is up is worked out once.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
 
 from jupyter_gpupool.pool.device import Device, Health, LinkKind
 from jupyter_gpupool.pool.host import DURABLE, Host, HostPhase
-from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.pool.ids import DeviceUuid, HostId
 from jupyter_gpupool.scheduling.shape import DeviceView, HostShape, Obstacle
 
-from .sight import Sight
+from .records import ClaimRecord
+from .sight import Places, Sight
 from .standing import Standing, View, standings
+from .stirred import Stirred
 
 _RACK = "rack="
-_MANY = 10_000
-_COUNTS = tuple(range(_MANY + 1))
-"""Each number as one object."""
 _NOT_OURS = (Obstacle.ELSEWHERE, Obstacle.FOREIGN, Obstacle.QUARANTINED)
 _TOGETHER = {
     LinkKind.NVLINK: frozenset({LinkKind.NVLINK}),
@@ -27,18 +26,42 @@ _TOGETHER = {
 }
 
 
-def host_shapes(view: View, sight: Sight) -> Iterator[HostShape]:
-    """Every host that is not lost. What runs on a silent one is assumed to run on."""
-    places = (record.claim.scheduler for record in view.placed())
-    schedulers = Counter(place.host_id for place in places if place is not None)
-    for host in view.hosts.values():
-        if host.phase is not HostPhase.LOST:
-            count, leases = schedulers[host.id], view.leases_on(host.id)
-            parts = (host, view.reports.get(host.id), _COUNTS[min(count, _MANY)], *leases)
-            yield sight.hosts.of(host.id, parts, partial(_host_shape, view, host, count))
+def host_shapes(view: View, sight: Sight, news: Stirred | None) -> tuple[HostShape, ...]:
+    """Every host that is not lost. What runs on a silent one is assumed to run on.
+
+    Args:
+        view: The books, or a unit of work on them.
+        sight: What was seen of hosts before.
+        news: Of which hosts and claims anything was stirred; None is all.
+    """
+    if news is None:
+        sight.places = Places()
+        for record in view.placed():
+            sight.places.put(record.claim.id, _scheduler_host(record))
+        looked_at = tuple(host_id for host_id, _ in view.hosts.items())
+        sight.hosts.begin_anew(looked_at)
+    else:
+        records = ((claim_id, view.claims.get(claim_id)) for claim_id in news.claims)
+        moved = (sight.places.put(i, None if r is None else _scheduler_host(r)) for i, r in records)
+        looked_at = (*news.hosts, *chain.from_iterable(moved))
+    for host_id in looked_at:
+        host = view.hosts.get(host_id)
+        if host is None:
+            sight.hosts.forget(host_id)
+        else:
+            sight.hosts.keep(host_id, _host_shape(view, host, sight.places.held[host_id]))
+    return sight.hosts.all()
 
 
-def _host_shape(view: View, host: Host, schedulers: int) -> HostShape:
+def _scheduler_host(record: ClaimRecord) -> HostId | None:
+    place = record.claim.scheduler
+    return place.host_id if place is not None and record.is_placed else None
+
+
+def _host_shape(view: View, host: Host, schedulers: int) -> HostShape | None:
+    """The host as it stands, if passes see it."""
+    if host.phase is HostPhase.LOST:
+        return None
     lost = {uuid for uuid, state in host.states if state.health is Health.LOST}
     known = (each for each in standings(view, host) if each.leased or each.device.uuid not in lost)
     islands = _groups(host.devices, LinkKind.NVLINK)

@@ -32,13 +32,14 @@ def build(view: View, now_s: float, monotonic_s: float, sight: Sight | None = No
         sight: What passes before this one remember, if any.
     """
     sight = sight or Sight()
-    sight.next_round()
-    claims = tuple(claim_views(view, sight, now_s, monotonic_s))
+    with sight.look(view) as news:
+        claims = claim_views(view, sight, news, now_s, monotonic_s)
+        hosts = host_shapes(view, sight, news)
     bookings = bookings_of(view.reservations.values())
     return PoolView(
         now_s=now_s,
         tree=_tree(view, sight, claims, bookings, now_s),
-        hosts=tuple(host_shapes(view, sight)),
+        hosts=hosts,
         claims=claims,
         rules=view.policy.policy.rules,
         usage=_usage(view, now_s),
@@ -54,7 +55,8 @@ def _tree(
     now_s: float,
 ) -> QueueTree:
     """The policy's queues with a leaf for each user that claims, within what they may use."""
-    pairs = frozenset((claim.queue.partition("/")[0], claim.owner) for claim in claims)
+    leaves = {(claim.queue, claim.owner) for claim in claims}
+    pairs = frozenset((leaf.partition("/")[0], owner) for leaf, owner in leaves)
     raised = sight.raised(view.policy.tree, bookings, now_s)
     joined = sight.tree(raised, pairs, lambda: _joined(raised, pairs))
     spent = {leaf.name: leaf for leaf in _spent(view, joined, now_s)}

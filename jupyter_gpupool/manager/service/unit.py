@@ -32,6 +32,7 @@ from .records import (
     UserRecord,
     WatchRecord,
 )
+from .stirred import Stirred, stirred_by
 
 if TYPE_CHECKING:
     from jupyter_gpupool.manager.auth.tokens import TokenRecord
@@ -68,13 +69,14 @@ class UnitOfWork:
     """Reads fall through to the books; writes stay here until `merge`.
 
     Attributes:
+        below: What it is laid over.
         replan: A pass may decide something new, for claims that have waited for long too.
         arrived: New claims. They change nothing for those that are there.
         agent_problem: As the books have it.
     """
 
     def __init__(self, below: "Books | UnitOfWork", moment: Moment) -> None:
-        self._below = below
+        self.below = below
         self.moment = moment
         self.claims: Layer[ClaimId, ClaimRecord] = Layer(below.claims)
         self.leases: Layer[LeaseId, Lease] = Layer(below.leases)
@@ -111,11 +113,20 @@ class UnitOfWork:
     @property
     def is_blank(self) -> bool:
         """Whether nothing is changed here, nor in anything between this and the books."""
-        below = self._below
+        below = self.below
         if isinstance(below, UnitOfWork) and not below.is_blank:
             return False
         is_same = self.policy is below.policy and self.agent_problem == below.agent_problem
         return is_same and not any(layer.changed for layer in self._layers())
+
+    def laid_over(self) -> tuple[Books, Stirred]:
+        """The books at the bottom, and what may look otherwise here than there."""
+        below, mine = self.below, stirred_by(self)
+        if isinstance(below, Books):
+            return below, mine
+        books, found = below.laid_over()
+        found.add(mine)
+        return books, found
 
     def child(self) -> "UnitOfWork":
         """A unit on top of this one, for one command."""
@@ -123,38 +134,38 @@ class UnitOfWork:
 
     def leases_of(self, claim_id: ClaimId) -> Iterator[Lease]:
         """The leases of a claim that hold a device, oldest first."""
-        found = {lease.id: lease for lease in self._below.leases_of(claim_id)}
+        found = {lease.id: lease for lease in self.below.leases_of(claim_id)}
         mine = {i: x for i, x in self.leases.changed.items() if x is None or x.claim_id == claim_id}
         return _overlaid(found, mine)
 
     def leases_on(self, host_id: HostId) -> Iterator[Lease]:
         """The leases that hold a device of this host."""
-        found = {lease.id: lease for lease in self._below.leases_on(host_id)}
+        found = {lease.id: lease for lease in self.below.leases_on(host_id)}
         mine = {i: x for i, x in self.leases.changed.items() if x is None or x.host_id == host_id}
         return _overlaid(found, mine)
 
     def placed(self) -> Iterator[ClaimRecord]:
         """The claims of which something may run somewhere."""
         changed = self.claims.changed
-        yield from (r for r in self._below.placed() if r.claim.id not in changed)
+        yield from (r for r in self.below.placed() if r.claim.id not in changed)
         yield from (r for r in changed.values() if r is not None and r.is_placed)
 
     def promised(self) -> Iterator[ClaimRecord]:
         """The claims for which devices are kept."""
         changed = self.claims.changed
-        yield from (r for r in self._below.promised() if r.claim.id not in changed)
+        yield from (r for r in self.below.promised() if r.claim.id not in changed)
         yield from (r for r in changed.values() if r is not None and r.promised)
 
     def warned(self) -> Iterator[ClaimRecord]:
         """The claims that are under a warning."""
         changed = self.claims.changed
-        yield from (r for r in self._below.warned() if r.claim.id not in changed)
+        yield from (r for r in self.below.warned() if r.claim.id not in changed)
         yield from (r for r in changed.values() if r is not None and r.claim.warning is not None)
 
     def noticed(self) -> Iterator[Lease]:
         """The leases that will be taken back."""
         changed = self.leases.changed
-        yield from (x for x in self._below.noticed() if x.id not in changed)
+        yield from (x for x in self.below.noticed() if x.id not in changed)
         yield from (x for x in changed.values() if x is not None and x.notice is not None)
 
     def put_lease(self, lease: Lease) -> None:
@@ -191,7 +202,7 @@ class UnitOfWork:
 
     def live_claims_of(self, owner: UserName) -> int:
         """How many claims of a user have not ended."""
-        below = self._below
+        below = self.below
         lower = below.live[owner] if isinstance(below, Books) else below.live_claims_of(owner)
         return lower + self.live[owner]
 
@@ -223,7 +234,9 @@ class UnitOfWork:
 
     def merge(self) -> None:
         """Make the changes part of what lies below: the batch's unit, or the books."""
-        below = self._below
+        below = self.below
+        if isinstance(below, Books):
+            below.journal.note(stirred_by(self))
         gone = [x for x in self.ended_leases.values() if below.leases.get(x.id) is not None]
         void = [t for i in self.tokens.changed if (t := below.tokens.get(i)) is not None]
         for layer in self._layers():

@@ -6,6 +6,7 @@ are about what is, not about what the books believe.
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -21,13 +22,17 @@ from hypothesis.stateful import (
 from manager_harness.compared_books import ComparedBooks
 
 from jupyter_gpupool.manager.service import planning
+from jupyter_gpupool.manager.service.claims import RequestClaim, request_claim
+from jupyter_gpupool.manager.service.hosts import host_silent
 from jupyter_gpupool.manager.service.policy import ApplyPolicy, apply_policy
 from jupyter_gpupool.manager.service.pool_view import build
+from jupyter_gpupool.manager.service.sight import Sight
 from jupyter_gpupool.manager.service.standing import free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.errors import Conflict
 from jupyter_gpupool.pool.host import HostPhase
-from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE, LeasePhase
+from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
 from jupyter_gpupool.pool.worker_devices import ONE_DEVICE, worker_devices
 from jupyter_gpupool.protocol.link import ProcessPhase
 
@@ -39,6 +44,14 @@ users = ["ann"]
 [queues.bobs]
 users = ["bob"]
 """
+
+
+def in_order(view):
+    """What is laid over the books comes last there, which means nothing."""
+    hosts, claims = (tuple(sorted(x, key=lambda one: one.id)) for x in (view.hosts, view.claims))
+    return replace(view, hosts=hosts, claims=claims)
+
+
 _which = st.integers(min_value=0, max_value=20)
 _SHAPES = (ONE_DEVICE, worker_devices(0.5), worker_devices(0.3), worker_devices(2))
 _ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
@@ -59,6 +72,7 @@ class Life(RuleBasedStateMachine):
         self.beside = {}
         self.pool = self.run(type(self).start_pool())
         self.books = self.pool.service.sight.kept = ComparedBooks()
+        self.seldom = Sight()
         for name in _HOSTS:
             self.pool.host(name, 0 if name == "c" else 2, durable=name == "c")
         if self.policy:
@@ -244,6 +258,32 @@ class Life(RuleBasedStateMachine):
         service, time = self.pool.service, self.pool.time
         now = (service.books, time.wall.timestamp(), time.monotonic_s)
         assert build(*now, service.sight) == build(*now)
+
+    @rule()
+    def look_seldom(self):
+        """Whatever has happened between two looks, the second one sees it."""
+        seen = self.view(self.pool.service.books, self.seldom)
+        assert in_order(seen) == in_order(self.view())
+
+    @rule(which=_which, shape=_which)
+    def look_at_what_comes_to_nothing(self, which, shape):
+        """A unit that is dropped is seen as it is, and afterwards nothing of it is."""
+        unit = self.pool.service.preview()
+        host_silent(unit, self.agent(which).host_id)
+        devices = self.shapes[shape % len(self.shapes)]
+        request = ClaimRequest(workers=WorkerBounds(1, 1), devices=devices)
+        request_claim(unit, RequestClaim(caller=self.pool.user("ann"), request=request))
+        held = list(unit.leases.values())
+        if held:
+            lease = held[which % len(held)]
+            unit.put_lease(lease.moved(LeasePhase.ENDED, "It is only a thought.", unit.now))
+        for sight in (self.pool.service.sight, self.seldom):
+            assert in_order(self.view(unit, sight)) == in_order(self.view(unit))
+
+    def view(self, of=None, sight=None):
+        time = self.pool.time
+        books = self.pool.service.books if of is None else of
+        return build(books, time.wall.timestamp(), time.monotonic_s, sight)
 
     @invariant()
     def what_is_held_is_what_is_charged(self):
