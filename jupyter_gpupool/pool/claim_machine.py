@@ -42,6 +42,17 @@ from .hibernation_arrows import (
 _REASON_SHOWN = 200
 
 
+_WISHES: Mapping[type[ClaimEvent], str] = {
+    happened.Rescaled: "be scaled",
+    happened.Kept: "be kept",
+    happened.HibernateAsked: "hibernate",
+    happened.ResumeAsked: "be resumed",
+    happened.EndAsked: "be ended",
+}
+"""What its user wants of a claim."""
+_OTHER = "have this happen to it"
+
+
 class ImpossibleTransition(Conflict):
     """The claim is in no phase in which this can happen; the message says how it came there.
 
@@ -53,8 +64,8 @@ class ImpossibleTransition(Conflict):
 
     def __init__(self, claim: Claim, event: ClaimEvent) -> None:
         super().__init__(
-            f"Claim {claim.name} is {claim.phase}, where this cannot happen to it:"
-            f" {claim.reason[:_REASON_SHOWN]}",
+            f"Claim {claim.name} is {claim.phase}, so it cannot"
+            f" {_WISHES.get(type(event), _OTHER)} now: {claim.reason[:_REASON_SHOWN]}",
             hint="Claim again to go on." if claim.is_over else "Try again when that is done.",
         )
         self.claim = claim

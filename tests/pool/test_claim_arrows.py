@@ -77,6 +77,21 @@ def test_what_is_not_in_the_table_is_refused_in_a_sentence(pair, a_claim, event,
     assert kind.__name__ not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "wish"),
+    [
+        (happened.Rescaled, "be scaled"),
+        (happened.Kept, "be kept"),
+        (happened.HibernateAsked, "hibernate"),
+        (happened.ResumeAsked, "be resumed"),
+    ],
+)
+def test_a_refusal_says_what_was_wanted(kind, wish, a_claim, event, noon):
+    """Its user may have wanted several things at once."""
+    with pytest.raises(ImpossibleTransition, match=f"is ended, so it cannot {wish} now: "):
+        step(a_claim(Phase.ENDED), event(kind), noon)
+
+
 def test_a_refusal_holds_the_story_and_shows_one_line_of_it(a_claim, event, noon):
     """Twelve arrows with long reasons are an attribute, and no message."""
     line = StoryLine(at=noon, phase=R, reason="x" * 2000)
