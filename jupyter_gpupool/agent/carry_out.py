@@ -166,6 +166,7 @@ class CarryOut:
 
     async def _stop(self, key: ProcessKey, grace_s: float) -> None:
         await self._end_fully(key, grace_s)
+        await self._parts.dropping.after_end(key, self._wanted())
         seen = self._parts.table[key]
         self._parts.groups.remove(key)
         if seen.device is None or not seen.used:
@@ -196,13 +197,17 @@ class CarryOut:
 
     async def _end_fully(self, key: ProcessKey, grace_s: float) -> None:
         """Until nothing of it is left, however long that takes; a report says what does not die."""
-        sweeper = self._parts.sweeper
-        while not await sweeper.end(self._parts.footprint(self._parts.table[key]), grace_s=grace_s):
+        while not await self._is_ended(key, grace_s):
             grace_s = 0
             seen = self._parts.table[key]
             problem = "A process of it survives SIGKILL, as one stuck in the driver does."
             self._parts.table.put(replace(seen, problem=problem))
         self._hold_devices(self._parts.table[key])
+
+    async def _is_ended(self, key: ProcessKey, grace_s: float) -> bool:
+        seen = self._parts.table[key]
+        footprint = self._parts.footprint(seen)
+        return await self._parts.sweeper.end(footprint, grace_s=grace_s, devices=seen.devices)
 
     def _hold_devices(self, seen: Seen) -> None:
         """Keep devices whose worker has taken their locks with it, until they are proven free."""

@@ -16,7 +16,9 @@ from jupyter_gpupool.pool.ids import ClaimId
 
 from .keys import ProcessKey
 from .log_ends import tail
+from .removing import Stuck, remove
 from .state_folder import StateFolder
+from .temporary import forget_temporary, set_aside_temporary
 
 LOGS_KEPT_S = 7 * 86400.0
 LARGEST_LOG_BYTES = 50 * 2**20
@@ -70,19 +72,47 @@ def set_aside_working_folders(folder: StateFolder, *, keep: Collection[ClaimId])
         if path.name.startswith(_GONE):
             gone.append(path)
         elif path.name not in keep:
-            aside = path.with_name(f"{_GONE}{path.name}-{time.monotonic_ns()}")
-            gone.append(path.rename(aside))
+            forget_temporary(folder, ClaimId(path.name))
+            gone.append(path.rename(_aside(folder, ClaimId(path.name))))
     return gone
 
 
-def remove_folders(folders: Iterable[Path]) -> None:
-    """Remove them with all that is in them. May take long."""
-    for path in folders:
-        if path.is_symlink() or not path.is_dir():
-            path.unlink(missing_ok=True)
-        else:
-            # rmtree follows no link, so a user cannot point it elsewhere.
-            shutil.rmtree(path, ignore_errors=True)
+def set_aside_what_is_over(
+    folder: StateFolder, claim_id: ClaimId, *, all_of_it: bool
+) -> tuple[Path, ...]:
+    """The same for one claim: its folder; or, while its scheduler ends, its temporary files."""
+    before = tuple(p for p in set_aside_before(folder) if claim_of(p) == claim_id)
+    aside = _aside(folder, claim_id)
+    if not all_of_it:
+        return (*before, aside) if set_aside_temporary(folder, claim_id, aside) else before
+    forget_temporary(folder, claim_id)
+    try:
+        return (*before, folder.claim(claim_id).rename(aside))
+    except OSError:
+        return before
+
+
+def set_aside_before(folder: StateFolder) -> tuple[Path, ...]:
+    """What was set aside and is still there, such as a dead agent's."""
+    return tuple(folder.claims.glob(f"{_GONE}*"))
+
+
+def claim_of(aside: Path) -> ClaimId:
+    """Whose a folder was that is set aside."""
+    return ClaimId(aside.name.removeprefix(_GONE).rpartition("-")[0])
+
+
+def remove_folders(folders: Iterable[Path]) -> tuple[Stuck, ...]:
+    """Remove them with all that is in them. May take long.
+
+    Returns:
+        What cannot be removed; it is tried again with the next ones.
+    """
+    return tuple(stuck for path in folders if (stuck := remove(path)) is not None)
+
+
+def _aside(folder: StateFolder, claim_id: ClaimId) -> Path:
+    return folder.claims / f"{_GONE}{claim_id}-{time.monotonic_ns()}"
 
 
 def remove_old_logs(folder: StateFolder, *, keep: Collection[ClaimId]) -> None:

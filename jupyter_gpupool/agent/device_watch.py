@@ -65,6 +65,14 @@ def _nobodys(_: DeviceSample) -> Mapping[int, ProcessKey]:
     return {}
 
 
+Dirty = Callable[[], Mapping[DeviceUuid, str]]
+"""Tells what is left of earlier leases on the host that cannot be removed, by their devices."""
+
+
+def _nothing() -> Mapping[DeviceUuid, str]:
+    return {}
+
+
 ForeignOn = Callable[[DeviceSample], tuple[DeviceProcess, ...]]
 
 
@@ -73,6 +81,7 @@ class DeviceWatch:
 
     Args:
         owners_on: Asked of devices that workers have parts of.
+        dirty: Asked of all devices.
 
     Attributes:
         known: Every device ever listed since the agent started.
@@ -89,8 +98,11 @@ class DeviceWatch:
         table: Table,
         pace: Pace,
         owners_on: OwnersOn = _nobodys,
+        *,
+        dirty: Dirty = _nothing,
     ) -> None:
         self._devices = devices
+        self._dirty = dirty
         self._owners_on = owners_on
         self._locks = locks
         self._table = table
@@ -111,7 +123,7 @@ class DeviceWatch:
         # A sample that is old says nothing of who uses the device now.
         unknown = dict.fromkeys(self.known, _SILENT) if self.problem else {}
         not_free = {uuid: reason for (_, uuid), reason in self._not_free.items()}
-        return unknown | self._lock_problems | not_free
+        return {**unknown, **self._lock_problems, **not_free, **self._dirty()}
 
     @property
     def problem(self) -> str:
@@ -209,6 +221,7 @@ class DeviceWatch:
             sample=sample if fresh else None,
             baseline_bytes=seen.baseline_on(uuid),
             waited_s=time.monotonic() - seen.gone_at_s,
+            left=self._dirty().get(uuid, ""),
         )
         return verdict_on(
             evidence,
@@ -242,4 +255,5 @@ class DeviceWatch:
         wrong = {uuid: (s.lost, s.problems) for uuid, s in self.samples.items()}
         foreign = {uuid: {p.pid for p in found} for uuid, found in self.foreign.items() if found}
         held = (self.held_elsewhere, self._lock_problems)
-        return {"wrong": wrong, "foreign": foreign, "held": held, "silent": bool(self.problem)}
+        silent, dirty = bool(self.problem), self._dirty()
+        return {"wrong": wrong, "foreign": foreign, "held": held, "silent": silent, "dirty": dirty}

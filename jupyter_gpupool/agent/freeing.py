@@ -33,12 +33,14 @@ class Evidence:
         sample: Taken after its last process had gone; None if there is none yet.
         baseline_bytes: In use for computing before the lease; None if unknown.
         waited_s: Since its last process had gone.
+        left: What its processes left on the host that cannot be removed, in a sentence; else "".
     """
 
     simulated: bool
     sample: DeviceSample | None
     baseline_bytes: int | None
     waited_s: float
+    left: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,9 @@ def verdict_on(
     evidence: Evidence, *, verify_within_s: float, tolerated_bytes: int = TOLERATED_BYTES
 ) -> Verdict:
     """Judge a device whose processes are gone."""
-    if evidence.simulated:
+    if evidence.simulated and not evidence.left:
         return Verdict(freedom=Freedom.FREE)
-    objection = _objection(evidence, tolerated_bytes)
+    objection = evidence.left or _objection(evidence, tolerated_bytes)
     if not objection:
         return Verdict(freedom=Freedom.FREE)
     late = evidence.waited_s >= verify_within_s

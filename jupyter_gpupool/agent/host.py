@@ -28,6 +28,7 @@ from .control_groups import ControlGroups
 from .device_watch import DeviceWatch, Pace
 from .devices.base import Devices
 from .devices.lock import DeviceLocks
+from .dropping import Dropping
 from .environments import EnvironmentRules, Environments
 from .footprint import HOST_MARK
 from .foreign import foreign_on, owners_on
@@ -36,6 +37,7 @@ from .housekeeping import Housekeeping
 from .kernel_watch import Here, gone_kernels
 from .keys import ProcessKey
 from .launching import HostTerms
+from .leftovers import Leftovers
 from .log_answers import answer_logs
 from .open_files import OpenFiles
 from .parts import Parts, footprint_of
@@ -124,6 +126,7 @@ class HostAgent:
         self, host_id: HostId, folder: StateFolder, devices: Devices, files: OpenFiles
     ) -> Parts:
         table, locks = Table(self._changed), DeviceLocks()
+        leftovers = Leftovers(kept=folder.leftovers)
         processes = ProcessWatch(self._take_end)
         records = Records(folder.running, boot=procfs.boot_id())
         keeper = RecordKeeper(records, table)
@@ -142,7 +145,14 @@ class HostAgent:
             groups=ControlGroups(host_id),
             files=files,
             locks=locks,
-            devices=DeviceWatch(devices, locks, table, self._settings.pace, self._owners_on),
+            devices=DeviceWatch(
+                devices,
+                locks,
+                table,
+                self._settings.pace,
+                self._owners_on,
+                dirty=lambda: leftovers.dirty,
+            ),
             users=Users(self._settings.users),
             environments=Environments(
                 self._settings.environments,
@@ -152,7 +162,8 @@ class HostAgent:
                 news=self.news.set,
             ),
             processes=processes,
-            sweeper=Sweeper(),
+            sweeper=Sweeper(leftovers),
+            dropping=Dropping(table, folder, leftovers, self._changed),
             socket=self._children.open_socket(folder.socket),
         )
 

@@ -17,8 +17,8 @@ from .carry_out import CarryOut
 from .claim_folders import (
     LOGS_KEPT_S,
     cut_large,
-    remove_folders,
     remove_old_logs,
+    set_aside_before,
     set_aside_working_folders,
 )
 from .device_watch import Pace
@@ -34,6 +34,7 @@ from .zygote_logs import remove_old_zygote_logs
 logger = logging.getLogger(__name__)
 
 _TIDY_EVERY_S = 60.0
+_RETRY_EVERY_S = 2.0
 
 
 class Housekeeping:
@@ -63,6 +64,7 @@ class Housekeeping:
         self._turn = turn
         self._stopped, self._stopped_zygotes = StoppedWatch(), StoppedWatch()
         self._shares = ShareWatch(pace.share_grace_s)
+        self._retried_at_s = 0.0
         self.problem = ""
 
     async def tick_for_ever(self) -> None:
@@ -82,8 +84,10 @@ class Housekeeping:
     async def tidy_for_ever(self) -> None:
         """Logs of what runs each second, for they can grow fast; all else each minute."""
         tidied_at_s = time.monotonic()
+        await self._parts.dropping.finish(set_aside_before(self._parts.folder))
         while True:
             await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
+            await self._retry_removals()
             logs = [self._parts.folder.log(key) for key in self._parts.table]
             logs += self._parts.environments.logs
             if time.monotonic() - tidied_at_s < _TIDY_EVERY_S:
@@ -98,7 +102,7 @@ class Housekeeping:
         try:
             # Here, and not in the thread: a claim that is wanted meanwhile has its folder kept.
             gone = set_aside_working_folders(folder, keep=keep)
-            await asyncio.to_thread(remove_folders, gone)
+            await self._parts.dropping.finish(gone)
             await asyncio.to_thread(remove_old_logs, folder, keep=keep)
             self._remove_old_zygote_logs()
         except OSError as error:
@@ -108,6 +112,16 @@ class Housekeeping:
         )
         self._parts.records.tidy()
         self._parts.groups.tidy()
+
+    async def _retry_removals(self) -> None:
+        """What keeps a device from being leased may be removable by now."""
+        leftovers = self._parts.sweeper.leftovers
+        if not leftovers.owes or time.monotonic() - self._retried_at_s < _RETRY_EVERY_S:
+            return
+        self._retried_at_s = time.monotonic()
+        if await asyncio.to_thread(leftovers.retry):
+            self._parts.devices.look_soon()
+            self._turn()
 
     def _remove_old_zygote_logs(self) -> None:
         # Not in a thread: one that is started meanwhile would write into a file that is gone.

@@ -52,6 +52,7 @@ def launch_of(
     terms: HostTerms,
     devices: Sequence[Device],
     scheduler_address: str | None,
+    temporary: str = "",
 ) -> Launch:
     """Everything the process needs; `devices` are the worker's, none for a scheduler.
 
@@ -73,6 +74,7 @@ def launch_of(
         protocol=claim.options.protocol,
         folder=str(terms.folder.claim(key.claim_id)),
         agent_socket=str(terms.folder.socket),
+        temporary=temporary,
         tls=_tls(credentials),
         env={**claim.env, CLAIM_MARK: key.claim_id, LEASE_MARK: key.mark},
         scheduler_address=scheduler_address,

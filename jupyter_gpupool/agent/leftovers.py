@@ -1,143 +1,167 @@
-"""Shared memory that processes of a claim leave behind: noted while they live, then removed.
+"""What processes of a claim leave on their host: noted while they live, then removed, or owed.
 
-Called by `sweeping` around the end of each scheduler and worker. What a process maps or has open in
-the folder of shared memory right before it ends is removed after it, if it came there after the
-claim's first start here, is its user's, bears a name that libraries give, and no process holds it
-any more. A data set that somebody put there for later stays. Another claim of the same
-user, or the user's own program, keeps what it holds. What a process had let go of before, or had
-when it was killed by somebody else, is not known to be the claim's and stays.
+Called by `sweeping` around the end of each scheduler and worker, and by `carry_out` for the claim's
+folder. Removed is what can only be theirs, which `left_behind` judges; all else stays. What is
+theirs and cannot be removed keeps their devices from being leased: see `dirty`.
 """
 
 import logging
-import os
-import stat
-from collections.abc import Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from jupyter_gpupool.pool.ids import ClaimId
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid
 
-from . import procfs
+from . import procfs, sysv_memory
+from .footprint import Footprint
+from .left_behind import Places, inodes, is_left, made_by_dead, not_held
+from .removing import Stuck, remove
+from .trail import Owed, Trail, TrailFiles
 
 logger = logging.getLogger(__name__)
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the system's own place, and nothing is made there
-_FOR_OTHERS = 0o077
-_OF_LIBRARIES = (
-    "psm_",
-    "torch_",
-    "nccl-",
-    "cuda.shm.",
-    "ucx_",
-    "sem.",
-    "vader_segment.",
-    "__KMP_REGISTERED_LIB_",
-)
-"""How names begin that nobody chose: of multiprocessing, PyTorch, NCCL, CUDA, UCX, semaphores, Open
-MPI and OpenMP."""
+_MOST_NAMED = 3
 
 
 class Leftovers:
-    """What was there before each claim, by claim. Asked from the loop and from a thread."""
+    """What is known of what claims leave, by claim. Asked from the loop and from threads.
 
-    def __init__(self, folder: Path = SHARED_MEMORY) -> None:
-        self._folder = folder
-        self._before: dict[ClaimId, frozenset[int]] = {}
+    Args:
+        places: Where processes leave things.
+        kept: Where it is kept for a next agent; None forgets it with this one.
+    """
+
+    def __init__(self, places: Places | None = None, kept: Path | None = None) -> None:
+        self._places = places or Places()
+        self._boot = procfs.boot_id()
+        self._files = TrailFiles(kept)
+        self._trails = self._files.load(self._boot)
         self._lock = Lock()
+
+    @property
+    def dirty(self) -> Mapping[DeviceUuid, str]:
+        """Devices of claims that left what cannot be removed, and why."""
+        found: dict[DeviceUuid, list[str]] = {}
+        for trail in tuple(self._trails.values()):
+            for each in trail.owed:
+                for device in each.devices:
+                    found.setdefault(device, []).append(each.what)
+        return {device: _sentence(paths) for device, paths in found.items()}
 
     def note_start(self, claim_id: ClaimId) -> None:
         """Remember what is there before the first process of a claim starts here."""
         with self._lock:
-            if claim_id not in self._before:
-                self._before[claim_id] = frozenset(_inodes(self._folder))
+            if claim_id in self._trails:
+                return
+            before = frozenset(inodes(self._places.memory))
+            trail = Trail(boot=self._boot, since_s=time.time(), before=before)
+            self._trails[claim_id] = trail
+        self._files.write(claim_id, trail)
 
     def forget_others(self, keep: Collection[ClaimId]) -> None:
-        """These claims alone can still have processes here."""
+        """These claims alone can still have processes here; what is owed is not forgotten."""
         with self._lock:
-            self._before = {c: seen for c, seen in self._before.items() if c in keep}
+            gone = [c for c, trail in self._trails.items() if c not in keep and not trail.owed]
+            for claim_id in gone:
+                del self._trails[claim_id]
+        for claim_id in gone:
+            self._files.forget(claim_id)
 
-    def held_by(self, claim_id: ClaimId, pids: Iterable[int]) -> frozenset[Path]:
-        """What these processes of a claim hold that was not there before it.
-
-        Nothing after a restart of the agent: it does not know what was there before.
-        """
-        with self._lock:
-            before = self._before.get(claim_id)
-        if before is None:
-            return frozenset()
-        held = {path for pid in pids for path in held_in(self._folder, pid)}
-        named = (path for path in held if path.name.startswith(_OF_LIBRARIES))
-        return frozenset(path for path in named if _inode(path) not in before)
-
-    def remove(self, paths: Iterable[Path], uid: int | None) -> None:
-        """Remove those that are the user's and that nobody holds any more."""
-        mine = {path for path in paths if _is_left(path, uid)}
-        if not mine:
+    def note(self, footprint: Footprint, pids: Sequence[int]) -> None:
+        """Remember what these processes of a claim hold, who are about to be ended."""
+        trail = self._trails.get(footprint.key.claim_id)
+        if trail is None:
+            # Of before a restart, or a claim that was forgotten: whose what is, is not known.
             return
-        for pid in procfs.all_pids():
-            mine -= held_in(self._folder, pid)
-        for path in sorted(mine):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                logger.warning("Shared memory %s cannot be removed: %s", path, error.strerror)
-            else:
-                logger.info("Shared memory that its claim had left behind is removed: %s", path)
+        held = self._places.held_by(pids, trail.before)
+        self._change(
+            footprint.key.claim_id,
+            lambda now: replace(now, pids=now.pids | frozenset(pids), held=now.held | held),
+        )
+
+    def clean(self, footprint: Footprint, devices: Sequence[DeviceUuid] = ()) -> None:
+        """Remove what the processes of this footprint have left, who are dead."""
+        claim_id, uid = footprint.key.claim_id, footprint.uid
+        trail = self._trails.get(claim_id)
+        if trail is None or uid is None:
+            return
+        leader = frozenset() if footprint.leader is None else frozenset({footprint.leader.pid})
+        pids = frozenset(filter(_is_dead, trail.pids | leader))
+        named = made_by_dead(self._places, pids, trail)
+        held = (Path(each) for each in trail.held)
+        left = not_held({path for path in (*named, *held) if is_left(path, uid)})
+        for path in sorted(left):
+            if stuck := _removed(path):
+                self.owe(claim_id, path, stuck, devices)
+        for segment in sysv_memory.left_by(pids, uid, trail.since_s):
+            why = sysv_memory.remove(segment)
+            logger.info("%s of claim %s: %s", segment, claim_id, why or "removed")
+        still = frozenset(each for each in trail.held if Path(each).exists())
+        self._change(claim_id, lambda now: replace(now, held=now.held & still))
+
+    def owe(
+        self, claim_id: ClaimId, path: Path, stuck: Stuck, devices: Sequence[DeviceUuid]
+    ) -> None:
+        """This could not be removed, for what is stuck in it; it is tried again and again."""
+        owed = Owed(str(path), str(stuck), tuple(devices))
+        logger.warning("What claim %s left cannot be removed: %s", claim_id, stuck)
+        with self._lock:
+            nothing = Trail(boot=self._boot, since_s=time.time())
+            trail = self._trails.setdefault(claim_id, nothing)
+            self._trails[claim_id] = trail = replace(trail, owed=_joined(trail.owed, owed))
+        self._files.write(claim_id, trail)
+
+    def retry(self) -> bool:
+        """Try again to remove what is owed; whether any of it is gone now."""
+        is_news = False
+        for claim_id, trail in tuple(self._trails.items()):
+            gone = frozenset(each for each in trail.owed if remove(Path(each.path)) is None)
+            if gone:
+                is_news = True
+                self._change(
+                    claim_id,
+                    lambda now, gone=gone: replace(  # type: ignore[misc]  # bound, for it changes
+                        now, owed=tuple(each for each in now.owed if each not in gone)
+                    ),
+                )
+        return is_news
+
+    @property
+    def owes(self) -> bool:
+        """Whether anything is to be tried again."""
+        return any(trail.owed for trail in tuple(self._trails.values()))
+
+    def _change(self, claim_id: ClaimId, change: Callable[[Trail], Trail]) -> None:
+        with self._lock:
+            before = self._trails.get(claim_id)
+            if before is None or (after := change(before)) == before:
+                return
+            self._trails[claim_id] = after
+        self._files.write(claim_id, after)
 
 
-def held_in(folder: Path, pid: int) -> frozenset[Path]:
-    """The files right in a folder that a process maps or has open; none where we may not look."""
-    named = (Path(text) for text in (*_mapped(pid, folder), *_opened(pid)))
-    return frozenset(path for path in named if path.parent == folder)
+def _joined(known: Iterable[Owed], new: Owed) -> tuple[Owed, ...]:
+    """With one more; whoever tells of one again may know fewer of its devices."""
+    others = tuple(each for each in known if each.path != new.path)
+    devices = (device for each in known if each.path == new.path for device in each.devices)
+    return (*others, replace(new, devices=tuple(dict.fromkeys((*devices, *new.devices)))))
 
 
-def _mapped(pid: int, folder: Path) -> Iterator[str]:
-    try:
-        raw = Path(f"/proc/{pid}/maps").read_bytes()
-    except OSError:
-        return
-    mark = f" {folder}/".encode()
-    if mark not in raw:
-        return
-    for line in raw.splitlines():
-        _, found, name = line.partition(mark)
-        if found:
-            yield f"{folder}/{os.fsdecode(name)}"
+def _is_dead(pid: int) -> bool:
+    row = procfs.read_row(pid)
+    return row is None or row.is_dead
 
 
-def _opened(pid: int) -> Iterator[str]:
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - far faster
-    except OSError:
-        return
-    for name in names:
-        try:
-            yield os.readlink(f"{folder}/{name}")  # noqa: PTH115 - text
-        except OSError:
-            continue
+def _removed(path: Path) -> Stuck | None:
+    stuck = remove(path)
+    if stuck is None:
+        logger.info("What a claim's processes had left behind is removed: %s", path)
+    return stuck
 
 
-def _is_left(path: Path, uid: int | None) -> bool:
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    # Whoever is not root sees only its own user's processes, and others might hold it.
-    is_private = not stat.S_IMODE(found.st_mode) & _FOR_OTHERS
-    return stat.S_ISREG(found.st_mode) and found.st_uid == uid and (is_private or not os.getuid())
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return path.lstat().st_ino
-    except OSError:
-        return None
-
-
-def _inodes(folder: Path) -> Iterator[int]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from (entry.inode() for entry in entries)
-    except OSError:
-        return
+def _sentence(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    named = ", ".join(paths[:_MOST_NAMED])
+    return f"Its last claim left what cannot be removed: {named}{more}."

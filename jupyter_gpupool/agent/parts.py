@@ -8,6 +8,7 @@ from .child_socket import ChildSocket
 from .control_groups import ControlGroups
 from .device_watch import DeviceWatch
 from .devices.lock import DeviceLocks
+from .dropping import Dropping
 from .environments import Environments
 from .footprint import Footprint
 from .launching import HostTerms
@@ -40,6 +41,7 @@ class Parts:
     environments: Environments
     processes: ProcessWatch
     sweeper: Sweeper
+    dropping: Dropping
     socket: ChildSocket
 
     def footprint(self, seen: Seen) -> Footprint:

@@ -19,6 +19,7 @@ from .offered import Offered
 from .parts import Parts
 from .procfs import ProcessId
 from .seen import Seen
+from .temporary import name_temporary
 from .wanted import WantedProcess
 from .zygotes import Identity
 
@@ -52,6 +53,7 @@ async def prepare(seen: Seen, wanted: WantedProcess, parts: Parts) -> Prepared:
         terms=parts.terms,
         devices=devices,
         scheduler_address=_scheduler_address(wanted, parts),
+        temporary=str(name_temporary(parts.folder, seen.key.claim_id)),
     )
     parts.records.write(seen)
     return Prepared(seen=seen, launch=launch, environment=environment, identity=identity)

@@ -45,6 +45,11 @@ class StateFolder:
         return self.path / "logs"
 
     @property
+    def leftovers(self) -> Path:
+        """What is known of what claims leave on the host. Made when there is any."""
+        return self.path / "leftovers"
+
+    @property
     def package(self) -> Path:
         """Where other environments find our package."""
         return self.path / "package"

@@ -11,7 +11,8 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+
+from jupyter_gpupool.pool.ids import DeviceUuid
 
 from . import procfs
 from .control_groups import pids_in
@@ -19,11 +20,6 @@ from .footprint import Footprint, Kinship, Look
 from .leftovers import Leftovers
 from .procfs import ProcessRow
 from .stopping import LOOK, ask_to_end, send
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .keys import ProcessKey
 
 _SWEEPS_EVERY_S = 0.01
 _SLOWEST_SWEEP_S = 0.5
@@ -41,25 +37,29 @@ class Sweeper:
         leftovers: What processes leave behind, and what becomes of it.
     """
 
-    def __init__(self) -> None:
-        self.leftovers = Leftovers()
-        self._held: dict[ProcessKey, frozenset[Path]] = {}
+    def __init__(self, leftovers: Leftovers | None = None) -> None:
+        self.leftovers = leftovers or Leftovers()
         self._next: Round = []
         self._sweeping: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sweeper")
         self.rounds = 0
 
     async def end(
-        self, footprint: Footprint, *, grace_s: float, give_up_after_s: float = 5.0
+        self,
+        footprint: Footprint,
+        *,
+        grace_s: float,
+        give_up_after_s: float = 5.0,
+        devices: Sequence[DeviceUuid] = (),
     ) -> bool:
-        """End all of it; whether nothing is left.
+        """End all of it, and remove what it leaves; whether no process is left.
 
         False means that something survives SIGKILL, as a process stuck in the driver does: call
-        again.
+        again. What cannot be removed is told of these devices.
         """
         if footprint.leader is not None and grace_s > 0:
             # Whoever ends by itself is asked no more afterwards.
-            await asyncio.to_thread(self._note, footprint, [footprint.leader.pid])
+            await asyncio.to_thread(self.leftovers.note, footprint, [footprint.leader.pid])
             await ask_to_end(footprint.leader, grace_s)
         deadline_s = time.monotonic() + give_up_after_s
         pause_s = _SWEEPS_EVERY_S
@@ -68,8 +68,7 @@ class Sweeper:
                 return False
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _SLOWEST_SWEEP_S)
-        if held := self._held.pop(footprint.key, None):
-            await asyncio.to_thread(self.leftovers.remove, held, footprint.uid)
+        await asyncio.to_thread(self.leftovers.clean, footprint, devices)
         return True
 
     async def kill_all(self, footprint: Footprint) -> int:
@@ -86,10 +85,6 @@ class Sweeper:
             self._sweeping.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _note(self, footprint: Footprint, pids: Sequence[int]) -> None:
-        if held := self.leftovers.held_by(footprint.key.claim_id, pids):
-            self._held[footprint.key] = self._held.get(footprint.key, frozenset()) | held
-
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         try:
@@ -97,7 +92,8 @@ class Sweeper:
                 served, self._next = self._next, []
                 wanted = [footprint for footprint, _ in served]
                 try:
-                    counts = await loop.run_in_executor(self._thread, kill_each, wanted, self._note)
+                    note = self.leftovers.note
+                    counts = await loop.run_in_executor(self._thread, kill_each, wanted, note)
                 except Exception as error:  # noqa: BLE001 - whatever it is, those that wait hear it
                     _tell_failure(served, error)
                 else:

@@ -166,6 +166,7 @@ class Launch(Line):
             scheduler.
         listen: Address to listen on, without a port.
         folder: Working folder of the claim on this host; exists, belongs to the user.
+        temporary: What its folder `tmp`, for temporary files, is called; "" leaves TMPDIR as it is.
         agent_socket: Path of the agent's Unix socket.
         env: Variables to set; secret as well.
         protocol: "tls" or "ucxx".
@@ -181,6 +182,7 @@ class Launch(Line):
     agent_socket: str
     tls: Tls = field(repr=False)
     env: dict[str, str] = field(default_factory=dict, repr=False)
+    temporary: str = ""
     scheduler_address: str | None = None
     worker: WorkerLaunch | None = None
     scheduler: SchedulerLaunch | None = None

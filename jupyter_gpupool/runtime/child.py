@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -129,6 +130,7 @@ def _read_launch(descriptor: int) -> Launch:
 def _settle(launch: Launch) -> None:
     warming.name_process(f"gpupool-{launch.role}")
     threads.allow(launch.env)
+    _make_temporary(launch)
     os.environ.update(launch.env)
     # Every child inherits the zygote's state of both, and would draw the same numbers.
     random.seed()
@@ -140,6 +142,21 @@ def _settle(launch: Launch) -> None:
             f"its folder {launch.folder} cannot be used: {error.strerror}."
         ) from error
     _read_dask_configuration(launch)
+
+
+def _make_temporary(launch: Launch) -> None:
+    """Have temporary files go where the claim's others are; its own variables may say otherwise."""
+    if not launch.temporary:
+        return
+    try:
+        Path(launch.folder, "tmp").mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise CannotStart(
+            f"its folder {launch.folder} cannot be written: {error.strerror}."
+        ) from error
+    os.environ["TMPDIR"] = launch.temporary
+    # What the zygote, or a spare, has found for itself.
+    tempfile.tempdir = None
 
 
 def _read_dask_configuration(launch: Launch) -> None:

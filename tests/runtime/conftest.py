@@ -164,6 +164,7 @@ class Host:
         protocol="tls",
         listen="127.0.0.1",
         prefix=PREFIX,
+        temporary="",
         **options,
     ) -> Launch:
         """What the agent would hand over."""
@@ -188,6 +189,7 @@ class Host:
                 claim.secrets.scheduler if role is Role.SCHEDULER else claim.secrets.worker
             ),
             env=env or {},
+            temporary=temporary,
             scheduler_address=address,
             worker=WorkerLaunch(**(worker | options)) if role is Role.WORKER else None,
             scheduler=SchedulerLaunch(dashboard_prefix=prefix) if role is Role.SCHEDULER else None,

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import ssl
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +183,18 @@ async def test_missing_folder_is_said_in_a_sentence(host, claim):
     assert await host.end_of(claim) == 1
     text = host.log_of(launch).read_text()
     assert text.startswith(f"The scheduler cannot start: its folder {claim.folder}")
+
+
+async def test_temporary_files_go_where_the_claims_others_are(host, claim):
+    """By the name that its launch gives that folder; its own variables may say otherwise."""
+    folder = claim.folder / "tmp"
+    state = await host.up(claim, "lease-a", temporary=str(folder))
+    async with Client(state.address, security=claim.security(), asynchronous=True) as client:
+        assert await client.submit(tempfile.gettempdir) == str(folder)
+        own = {"TMPDIR": "/var/tmp"}
+        await host.fork_worker(
+            claim, "lease-b", address=state.address, temporary=str(folder), env=own
+        )
+        await client.wait_for_workers(2)
+        said = await client.submit(tempfile.gettempdir, workers=["lease-b"], pure=False)
+        assert said == "/var/tmp"

@@ -14,7 +14,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import cloudpickle
 import dask.array as da
+import littering
 from distributed import Client, wait
 
 import jupyter_gpupool as gpupool
@@ -29,6 +31,10 @@ def slow_square(number: int, seconds: float) -> int:
 def some_bytes(number: int, size_bytes: int) -> bytes:
     """Bytes that differ each time they are made, so that what was made again is found out."""
     return bytes([number % 256]) + os.urandom(size_bytes)
+
+
+# Workers have no such file: what is in it goes along.
+cloudpickle.register_pickle_by_value(littering)
 
 
 class Counter:
@@ -151,6 +157,12 @@ class User:
         future = self.clients[claim_id].submit(Counter, actor=True)
         self.kept[claim_id] = [future]
         return int(future.result(timeout=30).count().result(timeout=30))
+
+    def litter(self, claim_id: str, kind: str, workers: int = 1) -> list[Any]:
+        """Have each worker leave files behind (see `littering`); what they say of that."""
+        there = self.clients[claim_id].run(littering.KINDS[kind])
+        assert len(there) == workers
+        return list(there.values())
 
     def daemon(self, claim_id: str) -> int:
         """The pid of a process that a task left behind."""
