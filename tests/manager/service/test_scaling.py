@@ -14,18 +14,8 @@ from jupyter_gpupool.protocol.keeping import Unkept, UnkeptReason, Wish
 
 
 @pytest.fixture
-async def running(pool):
-    """A claim of both devices of a host, with three results."""
-    agent = await pool.joined("a", 2)
-    claim = await pool.claim(2)
-    agent.results[claim.id] = 3
-    await pool.come_up(agent)
-    return pool, agent, claim
-
-
-@pytest.fixture
 async def asleep(running):
-    """The same, scaled to none."""
+    """A claim of two workers with three results, scaled to none."""
     pool, agent, claim = running
     await pool.scale(claim, 0, 0)
     await pool.come_up(agent)
