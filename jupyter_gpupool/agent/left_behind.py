@@ -68,6 +68,14 @@ class Places:
             found |= {path for path in sockets_of(pid) if path.parent in self.all}
         return frozenset(map(str, found))
 
+    def in_doubt(self, pids: Iterable[int], trail: Trail) -> frozenset[Path]:
+        """What came while the claim was here and these processes have open, and may be wanted."""
+        open_now = {path for pid in pids for each in self.all for path in held_in(each, pid)}
+        theirs = self.held_by(pids, trail.before)
+        return frozenset(
+            path for path in open_now if str(path) not in theirs and _is_newer(path, trail)
+        )
+
 
 def made_by_dead(places: Places, pids: Collection[int], trail: Trail) -> Iterator[Path]:
     """What bears the pid of one of these processes, who are dead, in its name."""
@@ -123,6 +131,15 @@ def _is_new(entry: "os.DirEntry[str]", trail: Trail) -> bool:
     except OSError:
         return False
     return changed_s >= trail.since_s and entry.inode() not in trail.before
+
+
+def _is_newer(path: Path, trail: Trail) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    is_new = found.st_ctime >= trail.since_s and found.st_ino not in trail.before
+    return stat.S_ISREG(found.st_mode) and is_new
 
 
 def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":

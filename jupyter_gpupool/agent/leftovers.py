@@ -76,6 +76,12 @@ class Leftovers:
             # Of before a restart, or a claim that was forgotten: whose what is, is not known.
             return
         held = self._places.held_by(pids, trail.before)
+        if doubtful := sorted(self._places.in_doubt(pids, trail)):
+            logger.info(
+                "Claim %s has open at its end, and maybe somebody wants them: %s. They stay.",
+                footprint.key.claim_id,
+                _first_of(list(map(str, doubtful))),
+            )
         self._change(
             footprint.key.claim_id,
             lambda now: replace(now, pids=now.pids | frozenset(pids), held=now.held | held),
@@ -162,6 +168,9 @@ def _removed(path: Path) -> Stuck | None:
 
 
 def _sentence(paths: Sequence[str]) -> str:
+    return f"Its last claim left what cannot be removed: {_first_of(paths)}."
+
+
+def _first_of(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    named = ", ".join(paths[:_MOST_NAMED])
-    return f"Its last claim left what cannot be removed: {named}{more}."
+    return ", ".join(paths[:_MOST_NAMED]) + more

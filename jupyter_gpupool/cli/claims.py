@@ -99,7 +99,7 @@ def claims(*, owner: str | None, ended: bool, since: str | None, as_json: bool) 
 @click.argument("workers")
 @json_option
 def scale(claim: str, workers: str, *, as_json: bool) -> None:
-    """Give CLAIM (id or name) other bounds: a number of WORKERS, or "1-4"."""
+    """Give CLAIM (id or name) other bounds: a number of WORKERS, or "1-4"; with 0 it hibernates."""
     low, high = bounds(workers)
 
     async def rescale(client: "PoolClient") -> "tuple[ClaimView, StatusView]":

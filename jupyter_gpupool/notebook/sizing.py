@@ -49,6 +49,8 @@ class SizedCluster(Cluster):
     def scale(self, n: int) -> Any:
         """Want this many workers from now on; what is granted follows by itself.
 
+        With none the claim hibernates: its results are kept, and scaling it up resumes it.
+
         Raises:
             BadRequest: If it is no number from zero on.
             ClaimLost: If the claim has ended by itself.

@@ -93,8 +93,7 @@ class Handing:
         """The states of workers that can take results now."""
         return [s for s in self._scheduler.real_workers if s.status is Status.running]
 
-    @property
-    def all_have_tried(self) -> bool:
+    def has_nothing_to_try(self) -> bool:
         """Whether there are workers, and none of them can be asked for anything any more."""
         return bool(self.targets()) and next(self._moves_back(), None) is None
 

@@ -231,7 +231,7 @@ class Hibernation(SchedulerPlugin):
             await self._interruption.unless(self._handing.empty())
         holder = self._scheduler.holder
         if holder is not None and holder.has_what:
-            if self._handing.all_have_tried:
+            if self._handing.has_nothing_to_try():
                 self._leave_behind()
             return  # else workers came, or went away again: it waits where it is
         self._phase = KeepPhase.AWAKE

@@ -43,7 +43,11 @@ class Watching:
         self.gpu = OneGpu()
         self.table = Table(lambda: None)
         self.locks = DeviceLocks(folder)
-        self.watch = DeviceWatch(self.gpu, self.locks, self.table, Pace(verify_within_s=0))
+        self.dirty = {}
+        pace = Pace(verify_within_s=0)
+        self.watch = DeviceWatch(
+            self.gpu, self.locks, self.table, pace, dirty=lambda: dict(self.dirty)
+        )
         self.freed = []
 
     async def look(self, foreign=()) -> bool:
@@ -73,6 +77,19 @@ async def test_empty_device_is_freed(watching, freeing) -> None:
     await watching.look()
     watching.judge()
     assert watching.freed == [freeing]
+
+
+async def test_device_whose_claim_left_something_is_not_free(watching, freeing) -> None:
+    """Until that is gone; the report says what it is, whether or not the lease has ended."""
+    await watching.look()
+    watching.dirty["GPU-1"] = "Its last claim left what cannot be removed: x."
+    watching.judge()
+    assert watching.freed == []
+    assert watching.table[freeing.key].problem == watching.dirty["GPU-1"]
+    assert watching.watch.quarantined == watching.dirty
+    watching.dirty.clear()
+    watching.judge()
+    assert (len(watching.freed), watching.watch.quarantined) == (1, {})
 
 
 async def test_older_sample_proves_nothing(watching, worker_seen) -> None:

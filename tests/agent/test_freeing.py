@@ -54,6 +54,17 @@ def test_doubt_waits_then_quarantines(sample, words) -> None:
     assert words in late.reason
 
 
+@pytest.mark.parametrize("simulated", [False, True])
+def test_what_cannot_be_removed_is_said(simulated) -> None:
+    """Whatever NVML says, and also of a device that it does not know."""
+    left = "Its last claim left what cannot be removed: /dev/shm/psm_x (read-only file system)."
+    evidence = Evidence(
+        simulated=simulated, sample=a_sample(), baseline_bytes=0, waited_s=10, left=left
+    )
+    verdict = verdict_on(evidence, verify_within_s=10)
+    assert (verdict.freedom, verdict.reason) == (Freedom.QUARANTINED, left)
+
+
 def test_quarantine_ends_when_nvml_agrees() -> None:
     """However late that is."""
     assert judge(a_sample(), waited_s=10_000).freedom is Freedom.FREE

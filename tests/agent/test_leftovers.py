@@ -32,6 +32,7 @@ os.close(fd)
 print(flush=True)
 time.sleep(600)
 """
+OPEN = MAKE.replace("os.close(fd)", "")
 PYTHONS = """
 import sys, time
 from multiprocessing import resource_tracker, shared_memory
@@ -264,13 +265,18 @@ async def test_what_was_there_before_the_claim_stays(sweeper, start, name):
     assert (SHARED_MEMORY / name).exists()
 
 
-async def test_what_somebody_named_stays(sweeper, start):
-    """A data set that a notebook put there after it claimed, and that a worker has mapped."""
+async def test_what_somebody_named_stays(sweeper, start, caplog):
+    """A data set that a notebook put there after it claimed, and that a worker has mapped.
+
+    It is said that it stays.
+    """
+    caplog.set_level("INFO")
     data = SHARED_MEMORY / f"gpupool-test-{uuid.uuid4().hex}.npy"
     sweeper.leftovers.note_start("c-1")
     try:
-        assert await sweeper.end(start(MAKE, data.name), grace_s=0)
+        assert await sweeper.end(start(OPEN, data.name), grace_s=0)
         assert data.exists()
+        assert f"maybe somebody wants them: {data}. They stay." in caplog.text
     finally:
         data.unlink(missing_ok=True)
 

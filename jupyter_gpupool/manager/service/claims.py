@@ -122,7 +122,7 @@ def refuse_nothing(bounds: WorkerBounds) -> None:
         raise BadRequest(
             "A claim cannot start without any worker.",
             field="workers",
-            hint="Ask for at least one; a running claim may be scaled to none.",
+            hint="Ask for at least one; a running claim that is scaled to none hibernates.",
         )
 
 

@@ -136,7 +136,7 @@ def ls(*, ended: bool) -> Answer:
 @click.argument("words", shell_complete=claims, nargs=-1, metavar="[NAME] WORKERS")
 @_holding
 def scale(held: Held, words: tuple[str, ...]) -> Answer:
-    """Give a claim other bounds: a number of WORKERS, or "1-4"."""
+    """Give a claim other bounds: a number of WORKERS, or "1-4"; with 0 it hibernates."""
     name, count = split_last(words, "scale [NAME] WORKERS")
     low, high = bounds(count)
     from .steering import meant  # noqa: PLC0415 - 0.4 s
