@@ -116,9 +116,10 @@ def _hosts_for(
 
 def _fullness(inventory: Inventory, wish: Wish) -> Callable[[int], tuple[bool, int, int]]:
     """How racks compare: those where the claim is already, then those with the least free."""
+    by_free = [(free, bays) for free, bays in enumerate(inventory.by_free) if free and bays]
 
     def key(bays: int) -> tuple[bool, int, int]:
-        free = sum(n * (found & bays).bit_count() for n, found in enumerate(inventory.by_free))
+        free = sum([n * (found & bays).bit_count() for n, found in by_free])
         return not bays & wish.racks, free, bays & -bays
 
     return key

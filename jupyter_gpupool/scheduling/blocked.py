@@ -39,8 +39,9 @@ def _is_old(ledger: Ledger, since_s: float) -> bool:
 
 
 def _lacks_devices(ledger: Ledger, member: Member) -> bool:
-    lacks_minimum = member.has < member.view.minimum and not member.promised
-    return lacks_minimum and stops(ledger, member, member.needs) is None
+    if member.has >= member.view.minimum or member.promised:
+        return False
+    return not ledger.may_be_stopped(member) or stops(ledger, member, member.needs) is None
 
 
 def first_in_turn(ledger: Ledger, waiting: Iterable[Member], most: int) -> list[Member]:
@@ -52,18 +53,18 @@ def first_in_turn(ledger: Ledger, waiting: Iterable[Member], most: int) -> list[
         most: So many of those that are blocked.
     """
     by_leaf: dict[int, list[Member]] = {}
+    bests: dict[int, _Claim] = {}
     for member in waiting:
         if is_blocked(ledger, member):
-            by_leaf.setdefault(member.leaf, []).append(member)
+            leaf = member.leaf
+            claim = standing_of(ledger, member, member.needs), member.view.since_s
+            by_leaf.setdefault(leaf, []).append(member)
+            bests[leaf] = min(claim, bests.get(leaf, claim))
     # Whoever is among the first stands in a leaf whose best claim is: most leaves are left out.
-    best = sorted((_best(ledger, blocked), leaf) for leaf, blocked in by_leaf.items())
+    best = sorted((claim, leaf) for leaf, claim in bests.items())
     leaves = [leaf for claim, leaf in best if claim <= best[min(most, len(best)) - 1][0]]
     turns = chain.from_iterable(_turns(ledger, by_leaf[leaf]) for leaf in leaves)
     return [turn.member for turn in nsmallest(most, turns)]
-
-
-def _best(ledger: Ledger, blocked: Iterable[Member]) -> _Claim:
-    return min((standing_of(ledger, m, m.needs), m.view.since_s) for m in blocked)
 
 
 def _turns(ledger: Ledger, blocked: Iterable[Member]) -> Iterator[Blocked]:

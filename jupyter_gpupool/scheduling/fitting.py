@@ -45,7 +45,9 @@ class Sieve:
         """Part those who could be served, each for itself, from all others."""
         sifted, open_to = Sifted([], []), list[Member]()
         for member in waiting:
-            hindrance = stops(ledger, member, member.needs)
+            hindrance = None
+            if ledger.may_be_stopped(member):
+                hindrance = stops(ledger, member, member.needs)
             if hindrance is None:
                 open_to.append(member)
             else:

@@ -111,9 +111,10 @@ def _leave_out(turns: _Turns, known: Known | None) -> None:
 
 def _turn(turns: _Turns, member: Member) -> Hindrance | None:
     ledger, kept, count = turns.ledger, turns.kept, member.needs
-    hindrance = stops(ledger, member, count)
-    if hindrance is not None:
-        return hindrance
+    if ledger.may_be_stopped(member):
+        hindrance = stops(ledger, member, count)
+        if hindrance is not None:
+            return hindrance
     might_fit = turns.sieve.might_fit(ledger, member)
     if not might_fit and not kept.reservations:
         return Hindrance(member, Constraint.DEVICES)

@@ -41,10 +41,12 @@ class Kept:
     """All reservations of a pass, and who may have what is kept for them.
 
     Attributes:
+        explains: Somebody will hear what hinders those who find no room.
         lent: Until when, by the claim that was placed in a gap on what is only thought.
     """
 
     ledger: Ledger
+    explains: bool = True
     reservations: list[Reservation] = field(default_factory=list)
     lent: dict[str, float] = field(default_factory=dict)
     _of: dict[ClaimId, Reservation] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Kept:
             count: How many.
             is_too_big: It is known that it does not fit on what is open.
         """
-        if own := self._own(member, count):
+        if member.view.id in self._of and (own := self._own(member, count)):
             return own
         spots = () if is_too_big else place(self.ledger, member, count, count)
         if spots or not self.reservations:
@@ -114,7 +116,7 @@ class Kept:
 
     def constraint(self, member: Member, count: int) -> Constraint:
         """What hinders a claim that was not placed: a reservation, or too few devices."""
-        if not self.reservations or not self._would_fit(member, count):
+        if not self.explains or not self.reservations or not self._would_fit(member, count):
             return Constraint.DEVICES
         return Constraint.RESERVED
 

@@ -36,7 +36,9 @@ def end_overrun_for(kept: Kept, claimant: Member) -> Room | None:
     if not kept.is_due(claimant):
         return None
     now_s, members = ledger.now_s, ledger.members.values()
-    overrun = [member for member in members if member.spots and member.view.has_overrun(now_s)]
+    # Hardly anybody has borrowed.
+    lent = [member for member in members if member.view.lent_until_s is not None]
+    overrun = [member for member in lent if member.spots and member.view.has_overrun(now_s)]
     if not overrun:
         return None
     # Whoever should have gone first goes first.

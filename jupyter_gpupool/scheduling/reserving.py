@@ -42,7 +42,7 @@ class Reserving:
         self._hidden: _Hidden = []
         self._looked_s = ledger.now_s
         self._is_stale = True
-        self.kept = Kept(ledger)
+        self.kept = Kept(ledger, explains=False)
         self.is_other = self.has_moved = False
 
     def changed(self, member: Member) -> None:
@@ -82,7 +82,7 @@ class Reserving:
         self.is_other = self.has_moved = False
         if turns == self._turns and not self._is_stale and not has_passed:
             return
-        kept = Kept(ledger)
+        kept = Kept(ledger, explains=False)
         try:
             if turns:
                 outlook = Outlook(ledger, self._endings)

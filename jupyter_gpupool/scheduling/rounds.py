@@ -66,7 +66,7 @@ def decide(
     ledger.inventory.expect(workload_of(ledger.expected.items()))
     keep_promises(ledger, ledger.members.values(), made)
     waiting = [m for m in ledger.members.values() if m.needs and not m.promised]
-    kept, notices = Kept(ledger), tuple[Notice, ...]()
+    kept, notices = Kept(ledger, explains=explain), tuple[Notice, ...]()
     if Steps.GRANT in steps:
         # Who fits nowhere does not either once something is kept.
         sieve = Sieve()

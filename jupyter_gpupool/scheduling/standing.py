@@ -1,6 +1,5 @@
 """What right a claim has to what it asks for: its queue's guarantee, its share, or neither."""
 
-from collections.abc import Sequence
 from enum import IntEnum
 
 from .ledger import Ledger, Member
@@ -18,16 +17,16 @@ def standing_of(ledger: Ledger, member: Member, count: int) -> Standing:
     """What right a claim has to so many more workers."""
     leaf = member.leaf
     team = ledger.team[leaf]
-    if _is_within(ledger.held[team], member, count, ledger.guarantee[team]):
+    is_guaranteed = is_within_share = True
+    of_team, of_leaf = ledger.held[team], ledger.held[leaf]
+    guarantee, share = ledger.guarantee[team], ledger.share[leaf]
+    # Written out, for a pass asks this ten thousand times.
+    for kind, amount in member.counts:
+        more = amount * count
+        if of_team[kind] + more > guarantee[kind]:
+            is_guaranteed = False
+        if of_leaf[kind] + more > share[kind]:
+            is_within_share = False
+    if is_guaranteed:
         return Standing.GUARANTEED
-    if _is_within(ledger.held[leaf], member, count, ledger.share[leaf]):
-        return Standing.WITHIN_SHARE
-    return Standing.BEYOND_SHARE
-
-
-def _is_within(held: Sequence[int], member: Member, count: int, bound: Sequence[int]) -> bool:
-    if len(member.counts) == 1:
-        # As good as all claims count for one kind, and a pass asks this ten thousand times.
-        kind, amount = member.counts[0]
-        return held[kind] + amount * count <= bound[kind]
-    return all(held[kind] + amount * count <= bound[kind] for kind, amount in member.counts)
+    return Standing.WITHIN_SHARE if is_within_share else Standing.BEYOND_SHARE

@@ -98,8 +98,9 @@ def make_room_for_each(
 ) -> None:
     """Look for room for each who still lacks something, in the order of the line."""
     ledger = holders.ledger
-    lacking = (m for m in waiting if m.needs and m.turn not in _ASKED)
-    line = Line(ledger, [m for m in lacking if search.might(holders, m)])
+    might = search.might
+    lacking = [m for m in waiting if m.needs and m.turn not in _ASKED and might(holders, m)]
+    line = Line(ledger, lacking)
     while (leaf := line.leaf()) is not None and not holders.unfinished:
         while (claimant := line.first(leaf)) is not None:
             line.leave(leaf)

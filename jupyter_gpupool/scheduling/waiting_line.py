@@ -97,7 +97,13 @@ class Line:
 
     def _enter(self, queue: int) -> None:
         """Enter a queue among its siblings, those below it having been entered before."""
-        head = self._heads[queue] = self._head(queue)
+        waiting = self._waiting.get(queue)
+        if waiting is None:
+            child = self._first_below(queue)
+            head = None if child is None else self._heads[child]
+        else:
+            head = waiting[0][1] if waiting else None
+        self._heads[queue] = head
         if head is None:
             self._version[queue] += 1
             self._entered.pop(queue, None)
@@ -122,12 +128,6 @@ class Line:
                 return child
             heappop(heap)
         return None
-
-    def _head(self, queue: int) -> Member | None:
-        if queue in self._waiting:
-            return self.first(queue)
-        child = self._first_below(queue)
-        return None if child is None else self._heads[child]
 
 
 def in_line(ledger: Ledger, members: Iterable[Member]) -> list[Member]:
