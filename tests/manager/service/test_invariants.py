@@ -29,7 +29,7 @@ from jupyter_gpupool.manager.service.pool_view import build
 from jupyter_gpupool.manager.service.sight import Sight
 from jupyter_gpupool.manager.service.standing import free_devices, standing_of
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.errors import Conflict
+from jupyter_gpupool.pool.errors import BadRequest, Conflict
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE, LeasePhase
 from jupyter_gpupool.pool.request import ClaimRequest, WorkerBounds
@@ -120,6 +120,8 @@ class Life(RuleBasedStateMachine):
     def scale(self, which, least, more):
         claim = self.claims()[which % len(self.claims())]
         sleeps = claim.phase in (Phase.HIBERNATING, Phase.HIBERNATED)
+        # One that was scaled to none wakes up by it.
+        sleeps = sleeps and not claim.hibernation.scaled
         try:
             self.run(self.pool.scale(claim, least, least + more))
         except Conflict:
@@ -127,6 +129,19 @@ class Life(RuleBasedStateMachine):
         else:
             wanted = (claim.bounds.minimum, claim.bounds.maximum)
             assert not sleeps or wanted == (least, least + more)
+
+    @precondition(lambda self: self.claims())
+    @rule(which=_which)
+    def scale_to_none(self, which):
+        claim = self.claims()[which % len(self.claims())]
+        try:
+            after = self.run(self.pool.scale(claim, 0, 0))
+        except (BadRequest, Conflict):
+            starts = claim.phase in (Phase.PENDING, Phase.STARTING)
+            returns = claim.phase is Phase.RUNNING and claim.awaits_results
+            assert claim.is_over or starts or returns
+        else:
+            assert after.phase in (Phase.HIBERNATING, Phase.HIBERNATED)
 
     @rule(which=_which)
     def connect(self, which):
