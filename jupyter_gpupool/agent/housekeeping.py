@@ -29,6 +29,7 @@ from .seen import Stage
 from .shares import ShareWatch, Taken, used_bytes
 from .stopped import REASON, StoppedWatch, sentence_on, sentence_to_user
 from .stopping import send
+from .temporary import forget_dead
 from .zygote_logs import remove_old_zygote_logs
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class Housekeeping:
         """Logs of what runs each second, for they can grow fast; all else each minute."""
         tidied_at_s = time.monotonic()
         await self._parts.dropping.finish(set_aside_before(self._parts.folder))
+        await asyncio.to_thread(forget_dead)
         while True:
             await asyncio.sleep(self._pace.busy_s if self._parts.table else self._pace.idle_s)
             await self._retry_removals()
@@ -103,6 +105,7 @@ class Housekeeping:
             # Here, and not in the thread: a claim that is wanted meanwhile has its folder kept.
             gone = set_aside_working_folders(folder, keep=keep)
             await self._parts.dropping.finish(gone)
+            await asyncio.to_thread(forget_dead)
             await asyncio.to_thread(remove_old_logs, folder, keep=keep)
             self._remove_old_zygote_logs()
         except OSError as error:

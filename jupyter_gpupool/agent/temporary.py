@@ -47,6 +47,21 @@ def forget_temporary(folder: StateFolder, claim_id: ClaimId, links: Path = LINKS
         link.unlink(missing_ok=True)
 
 
+def forget_dead(links: Path = LINKS) -> None:
+    """Remove links to folders of claims that are gone, whichever agent of ours has left them.
+
+    Such as one that was killed, and its state folder removed. A link's name says where it leads,
+    so none that somebody else has made for another purpose is taken for one.
+    """
+    for link in links.glob("gpupool-*"):
+        try:
+            path = link.readlink()
+        except OSError:
+            continue
+        if link == _link(path, links) and _is_ours(link, path) and not path.parent.is_dir():
+            link.unlink(missing_ok=True)
+
+
 def set_aside_temporary(folder: StateFolder, claim_id: ClaimId, aside: Path) -> bool:
     """Move the folder out of its user's reach; whether there was one."""
     try:

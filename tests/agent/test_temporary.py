@@ -9,7 +9,12 @@ import pytest
 
 from jupyter_gpupool.agent.claim_folders import make_working_folder, set_aside_what_is_over
 from jupyter_gpupool.agent.state_folder import open_state_folder
-from jupyter_gpupool.agent.temporary import forget_temporary, name_temporary, temporary_folder
+from jupyter_gpupool.agent.temporary import (
+    forget_dead,
+    forget_temporary,
+    name_temporary,
+    temporary_folder,
+)
 
 
 @pytest.fixture
@@ -68,6 +73,19 @@ def test_name_that_somebody_took_is_not_used(deep, links):
     assert name_temporary(deep, "c1", links) == temporary_folder(deep, "c1")
     forget_temporary(deep, "c1", links)
     assert link.is_symlink()
+
+
+def test_links_of_claims_that_are_gone_go(deep, links):
+    """Whoever left them; those of living claims stay, and so does what is no link of ours."""
+    claim_folder(deep)
+    living, dead = name_temporary(deep, "c1", links), name_temporary(deep, "c2", links)
+    other = links / "gpupool-mine"
+    other.symlink_to(links / "nowhere" / "tmp")
+    file = links / "gpupool-file"
+    file.touch()
+    forget_dead(links)
+    assert sorted(links.iterdir()) == sorted([living, other, file])
+    assert not os.path.lexists(dead)
 
 
 def test_temporary_files_are_set_aside_first(deep):

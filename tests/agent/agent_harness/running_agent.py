@@ -11,7 +11,9 @@ from pathlib import Path
 from jupyter_gpupool.agent import procfs
 from jupyter_gpupool.agent.control_groups import ControlGroups
 from jupyter_gpupool.agent.procfs import ProcessRow
+from jupyter_gpupool.agent.state_folder import StateFolder
 from jupyter_gpupool.agent.stopping import send, wait_for_end
+from jupyter_gpupool.agent.temporary import forget_temporary
 
 from .manager_end import DEADLINE_S, TOKEN
 
@@ -114,6 +116,8 @@ class RunningAgent:
             self.popen.wait(10)
         if (self.state / "host-id").exists():
             ControlGroups((self.state / "host-id").read_text().strip()).tidy()
+            for path in (self.state / "claims").iterdir():
+                forget_temporary(StateFolder(self.state), path.name)
 
 
 def _name_of(row: ProcessRow) -> str:

@@ -12,6 +12,10 @@ from pathlib import Path
 import httpx
 from waiting import eventually
 
+from jupyter_gpupool.agent.state_folder import StateFolder
+from jupyter_gpupool.agent.temporary import forget_temporary
+from jupyter_gpupool.pool.ids import ClaimId
+
 from .api import Api, Journal
 from .devices import TestDevices
 from .launching import Launcher, Setup, free_port, tail
@@ -82,6 +86,8 @@ class RunningPool:
         for api in self._apis.values():
             api.close()
         self._launcher.end_all()
+        for path in (self.agent_state / "claims").glob("c-*"):
+            forget_temporary(StateFolder(self.agent_state), ClaimId(path.name))
 
     # --- places
 
