@@ -69,11 +69,12 @@ def serve(
         known: What is known from earlier passes of the line.
     """
     turns = _Turns(ledger, Line(ledger, sifted.fitting, known), kept, sieve, sifted.hindered)
-    least = least_needs(sifted.fitting)
+    # With reservations what is free is no measure: nobody is left out.
+    least = {} if kept.reservations else least_needs(sifted.fitting)
     while (leaf := turns.line.leaf()) is not None:
         _serve(turns, leaf)
         turns.line.refresh(leaf)
-        if turns.failed and not kept.reservations and is_full(ledger.inventory, least):
+        if least and turns.failed and is_full(ledger.inventory, least):
             _leave_out(turns, known)
     grants = tuple(
         turns.kept.as_lent(grant_of(ledger, member, member.spots[turns.before[claim_id] :]))

@@ -175,7 +175,9 @@ class Inventory:
                 return False
             bay.held |= spot.devices
             self._set_whole(spot.bay, bay.whole & ~spot.devices)
-        self._spend(bay.host, shape.cpu, shape.memory_bytes)
+        if shape.cpu or shape.memory_bytes:
+            self._spend(bay.host, shape.cpu, shape.memory_bytes)
+        self._touch(bay.host)
         return True
 
     def is_open(self, spot: Spot) -> bool:
@@ -190,14 +192,13 @@ class Inventory:
         elif spot.devices:
             bay.held &= ~spot.devices
             self._free(spot.bay, spot.devices)
-        self._spend(bay.host, -shape.cpu, -shape.memory_bytes)
+        if shape.cpu or shape.memory_bytes:
+            self._spend(bay.host, -shape.cpu, -shape.memory_bytes)
+        self._touch(bay.host)
 
     def _spend(self, host: int, cpu: int, memory_bytes: int) -> None:
-        if cpu or memory_bytes:
-            self.cpu[host] -= cpu
-            self.memory[host] -= memory_bytes
-        if self._scores is not None:
-            self._scores.touch(host)
+        self.cpu[host] -= cpu
+        self.memory[host] -= memory_bytes
 
     def _hold_part(self, spot: Spot, sharer: str) -> bool:
         bay, position = self.bays[spot.bay], lowest(spot.devices)
@@ -244,9 +245,13 @@ class Inventory:
     def _set_whole(self, number: int, whole: int) -> None:
         bay = self.bays[number]
         if whole != bay.whole:
-            self.by_free[bay.whole.bit_count()] ^= 1 << number
+            here, free, by_free = 1 << number, whole.bit_count(), self.by_free
+            by_free[bay.whole.bit_count()] ^= here
             bay.whole = whole
-            self._count(number, whole.bit_count())
+            if free < len(by_free):
+                by_free[free] |= here
+            else:
+                self._count(number, free)
 
     def _count(self, number: int, free: int) -> None:
         while len(self.by_free) <= free:
