@@ -183,7 +183,7 @@ class CarryOut:
         self._parts.table.forget(key)
         for device in seen.devices:
             # One lock a device, however many leases it has.
-            if not any(device in other.devices for other in self._parts.table.values()):
+            if not self._parts.table.on_device(device):
                 self._parts.locks.release(device)
 
     async def _settle_own_end(self, ended: Ended) -> None:

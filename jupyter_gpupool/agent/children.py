@@ -124,7 +124,7 @@ class Children:
             self._keep_record(seen)
 
     def _workers_of(self, scheduler: ProcessKey) -> Iterable[Seen]:
-        rows = tuple(self._table.values())
+        rows = self._table.of_claim(scheduler.claim_id)
         return (r for r in rows if r.key.role is Role.WORKER and r.key.scheduler == scheduler)
 
     def _are_missed(self) -> bool:

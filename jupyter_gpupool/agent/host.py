@@ -46,6 +46,7 @@ from .reconcile import difference
 from .record_keeping import RecordKeeper
 from .records import Records
 from .reports import Moment, host_report
+from .resting import rest_after
 from .seen import Stage
 from .state_folder import StateFolder
 from .stopping import LOOK, send, wait_for_end
@@ -107,6 +108,7 @@ class HostAgent:
         self._wanted: Wanted | None = None
         self._generation = 0
         self._turn_is_due = False
+        self._rest_until_s = 0.0
         self._is_ending = False
         self._record_problem = ""
         self._record_problem_until_s = 0.0
@@ -255,7 +257,10 @@ class HostAgent:
         if self._is_ending or not is_news(desired, self._generation):
             return
         self._wanted, self._generation = wanted_of(desired), desired.generation
-        self._turn()
+        if time.monotonic() >= self._rest_until_s:
+            self._turn()
+        else:
+            self._changed()
 
     def look_now(self) -> None:
         """The manager wants to know how things are."""
@@ -307,10 +312,17 @@ class HostAgent:
         self.news.set()
         if not self._turn_is_due:
             self._turn_is_due = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            rest_s = self._rest_until_s - time.monotonic()
+            asyncio.get_running_loop().call_later(max(0.0, rest_s), self._turn)
 
     def _turn(self) -> None:
         self._turn_is_due = False
+        began_s = time.monotonic()
+        self._make_it_so()
+        ended_s = time.monotonic()
+        self._rest_until_s = ended_s + rest_after(ended_s - began_s)
+
+    def _make_it_so(self) -> None:
         if self._parts.table:
             self.emptied.clear()
         else:
@@ -329,14 +341,13 @@ class HostAgent:
         self._hands.ended(ended)
 
     def _foreign_on(self, sample: DeviceSample) -> tuple[DeviceProcess, ...]:
-        rows = self._parts.table.values()
-        leases = (self._parts.footprint(row) for row in rows if sample.uuid in row.devices)
-        return foreign_on(sample, leases)
+        rows = self._parts.table.on_device(sample.uuid)
+        return foreign_on(sample, (self._parts.footprint(row) for row in rows))
 
     def _owners_on(self, sample: DeviceSample) -> Mapping[int, ProcessKey]:
-        rows = (r for r in self._parts.table.values() if r.stage is not Stage.FREEING)
-        leases = (self._parts.footprint(row) for row in rows if sample.uuid in row.devices)
-        return owners_on(sample, leases)
+        rows = self._parts.table.on_device(sample.uuid)
+        used = (row for row in rows if row.stage is not Stage.FREEING)
+        return owners_on(sample, (self._parts.footprint(row) for row in used))
 
     # --- the start
 

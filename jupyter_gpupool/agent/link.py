@@ -32,6 +32,7 @@ from jupyter_gpupool.protocol.link import (
 
 from .host import HostAgent
 from .host_facts import is_loopback
+from .resting import rest_after
 from .sendable import sendable_report, short_report
 
 logger = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ class Link:
                     self._heard_at_s = self._clock()
 
     async def _speak(self, socket: ClientConnection) -> None:
-        news, said_at_s = self._host.news, 0.0
+        news, next_s = self._host.news, 0.0
         while True:
             try:
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes with news,
@@ -150,13 +151,15 @@ class Link:
                 logger.debug("Nothing new; a sign of life.")
             # Whatever else happens in this turn of the loop goes into the same report; after a
             # report, whatever happens in the next moment: each one costs the manager a look.
-            await asyncio.sleep(max(0.0, said_at_s + _NEXT_REPORT_S - time.monotonic()))
+            await asyncio.sleep(max(0.0, next_s - time.monotonic()))
             news.clear()
-            said_at_s = time.monotonic()
+            began_s = time.monotonic()
             try:
                 await socket.send(_encoded(self._host.report()))
             except ConnectionClosed:
                 return
+            ended_s = time.monotonic()
+            next_s = max(began_s + _NEXT_REPORT_S, ended_s + rest_after(ended_s - began_s))
 
     async def _listen(self, socket: ClientConnection) -> None:
         async for text in socket:

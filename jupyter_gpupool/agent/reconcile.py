@@ -5,12 +5,13 @@ level-triggered: it looks at what is wanted and what is, never at what changed, 
 or late message changes nothing. What is surplus stops before what is missing starts.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from jupyter_gpupool.pool.ids import DeviceUuid, UserName
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, UserName
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
+from jupyter_gpupool.protocol.keeping import Wish
 from jupyter_gpupool.protocol.launch import Orders, Role
 
 from .keys import ProcessKey
@@ -73,11 +74,12 @@ Rows = Mapping[ProcessKey, Seen]
 
 def difference(wanted: Wanted, seen: Rows, now_s: float) -> Sequence[Action]:
     """All that has to be done now; empty when the host is as it should be."""
+    missing = tuple(_missing(wanted, seen))
     return (
         *_surplus(wanted, seen),
         *_orphaned(wanted, seen, now_s),
-        *_missing(wanted, seen),
-        *_untold(wanted, seen),
+        *missing,
+        *_untold(wanted, seen, there=seen.keys() | {action.key for action in missing}),
     )
 
 
@@ -103,6 +105,7 @@ def _failed_long_ago(scheduler: Seen, now_s: float) -> bool:
 
 def _missing(wanted: Wanted, seen: Rows) -> Iterator[Action]:
     begun: Counter[DeviceUuid] = Counter()
+    there_is = _occupied(seen)
     starting = Counter(_owners_of_starting_holders(wanted, seen))
     for key, process in wanted.processes.items():
         there = seen.get(key)
@@ -112,7 +115,7 @@ def _missing(wanted: Wanted, seen: Rows) -> Iterator[Action]:
             yield MarkRetired(key=key)
         elif key.role is Role.HOLDER and starting[process.claim.owner] >= MOST_HOLDERS_STARTING:
             continue  # one that has registered is news, and lets the next one start
-        elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, seen, begun):
+        elif not _has_lost_its_scheduler(key, seen) and not _is_blocked(process, there_is, begun):
             if key.role is Role.HOLDER:
                 starting[process.claim.owner] += 1
             begun.update(dict.fromkeys(process.devices, process.share))
@@ -136,31 +139,71 @@ def _has_lost_its_scheduler(key: ProcessKey, seen: Rows) -> bool:
     return scheduler is not None and scheduler.key != key and scheduler.stage is Stage.FAILED
 
 
-def _is_blocked(process: WantedProcess, seen: Rows, begun: Mapping[DeviceUuid, int]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Occupied:
+    """What there is already, found without a look at every process for each one that is missing.
+
+    Attributes:
+        starts: Of which starts a claim has schedulers here.
+        shares: Who has how much of a device, in thousandths.
+    """
+
+    starts: Mapping[ClaimId, set[int]]
+    shares: Mapping[DeviceUuid, Mapping[ProcessKey, int]]
+
+
+def _occupied(seen: Rows) -> _Occupied:
+    starts: defaultdict[ClaimId, set[int]] = defaultdict(set)
+    shares: defaultdict[DeviceUuid, dict[ProcessKey, int]] = defaultdict(dict)
+    for key, process in seen.items():
+        if key.role is Role.SCHEDULER:
+            starts[key.claim_id].add(key.start)
+        for uuid in process.devices:
+            shares[uuid][key] = process.share
+    return _Occupied(starts, shares)
+
+
+def _is_blocked(
+    process: WantedProcess, there_is: _Occupied, begun: Mapping[DeviceUuid, int]
+) -> bool:
     """Whether another process has to be gone first: on its devices, or of an earlier start."""
-    others = [other for other in seen.values() if other.key != process.key]
-    if any(o.key.role is Role.SCHEDULER and _is_rival(o.key, process.key) for o in others):
+    key = process.key
+    if there_is.starts.get(key.claim_id, set()) - {key.start}:
         return True
     # Should the manager ever want more of a device than there is, the last ones wait.
     return any(
-        process.share + begun.get(uuid, 0) + sum(o.share for o in others if uuid in o.devices)
-        > WHOLE_DEVICE
+        process.share + begun.get(uuid, 0) + _others_share(there_is, uuid, key) > WHOLE_DEVICE
         for uuid in process.devices
     )
 
 
-def _is_rival(one: ProcessKey, another: ProcessKey) -> bool:
-    return one.claim_id == another.claim_id and one.start != another.start
+def _others_share(there_is: _Occupied, uuid: DeviceUuid, key: ProcessKey) -> int:
+    holders = there_is.shares.get(uuid, {})
+    return sum(share for other, share in holders.items() if other != key)
 
 
-def _untold(wanted: Wanted, seen: Rows) -> Iterator[Action]:
+def _untold(wanted: Wanted, seen: Rows, there: Collection[ProcessKey]) -> Iterator[Action]:
+    """`there` is what is there, or is about to be."""
     for key, process in wanted.processes.items():
-        there = seen.get(key)
-        if there is None or there.stage is not Stage.ALIVE:
+        row = seen.get(key)
+        if row is None or row.stage is not Stage.ALIVE:
             continue
+        told = row.orders or Orders()
         orders = process.orders(_scheduler_address(process, seen))
-        if orders != (there.orders or Orders()):
+        if _must_wait(process, orders, there):
+            orders = replace(orders, wish=told.wish, quota_bytes=told.quota_bytes)
+        if orders != told:
             yield Tell(key=key, orders=orders)
+
+
+def _must_wait(process: WantedProcess, orders: Orders, there: Collection[ProcessKey]) -> bool:
+    """Whether a scheduler hears the wish to hibernate later: once its holder starts.
+
+    All of them and their workers at once would keep every core from the agent's link.
+    """
+    hibernates = process.key.role is Role.SCHEDULER and orders.wish is Wish.HIBERNATED
+    has_holder = process.claim.holder is None or process.key.holder in there
+    return hibernates and not has_holder
 
 
 def _scheduler_address(process: WantedProcess, seen: Rows) -> str | None:

@@ -109,6 +109,23 @@ def test_few_holders_start_at_a_time(wanted_claim, scheduler_seen, holder_seen) 
     assert [isinstance(action, Start) for action in actions].count(True) == 1
 
 
+def test_wish_to_hibernate_is_told_once_its_holder_may_start(
+    wanted_claim, scheduler_seen, holder_seen
+) -> None:
+    """When all claims hibernate together, most of them and their workers have nothing to do yet."""
+    wish = WantedScheduler(credentials=NONE, dashboard_prefix="p", wish=Wish.HIBERNATED)
+    holder = WantedHolder(memory_bytes=7, quota_bytes=99)
+    ids = [f"c{number}" for number in range(9)]
+    claims = tuple(wanted_claim(each, scheduler=wish, holder=holder) for each in ids)
+    wanted = wanted_of(Desired(generation=1, claims=claims))
+    rows = [scheduler_seen(key=ProcessKey(each, 1)) for each in ids]
+    actions = difference(wanted, {row.key: row for row in rows}, 0)
+    started = {action.key.claim_id for action in actions if isinstance(action, Start)}
+    told = {action.key.claim_id for action in actions if isinstance(action, Tell)}
+    assert len(started) == MOST_HOLDERS_STARTING
+    assert told == started
+
+
 def test_holders_that_never_register_hold_up_their_owner_alone(
     wanted_claim, scheduler_seen, holder_seen
 ) -> None:

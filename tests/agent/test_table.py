@@ -73,3 +73,20 @@ def test_claim_without_scheduler_here_has_workers_alone(wanted_claim) -> None:
 def test_only_a_newer_generation_is_news(generation, news) -> None:
     """A late or repeated message changes nothing."""
     assert is_news(Desired(generation=generation), 2) is news
+
+
+def test_rows_are_found_by_claim_and_by_device(table, worker_seen, scheduler_seen) -> None:
+    """Whatever changed before; what is forgotten is found no more."""
+    table.put(scheduler_seen())
+    table.put(worker_seen())
+    (device,) = worker_seen().devices
+    assert {row.key.role for row in table.of_claim("c1")} == {Role.SCHEDULER, Role.WORKER}
+    assert table.on_device(device) == (worker_seen(),)
+    moved = worker_seen(device="OTHER", stage=Stage.FREEING)
+    table.put(moved)
+    assert (table.on_device(device), table.on_device("OTHER")) == ((), (moved,))
+    table.forget(moved.key)
+    assert table.on_device("OTHER") == ()
+    assert {row.key.role for row in table.of_claim("c1")} == {Role.SCHEDULER}
+    table.forget(scheduler_seen().key)
+    assert (table.of_claim("c1"), table.claims()) == ((), frozenset())
