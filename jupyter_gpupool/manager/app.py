@@ -125,7 +125,7 @@ class ManagerApp(Application):
         " belongs to which, priorities, and the rules of scheduling. Read at the start and kept in"
         " the database as a revision; a wrong one stops the start. Default: empty, the policy"
         " applied last, else one queue for everybody without limits. An embedded manager heeds"
-        " none."
+        " the command line's alone."
     ).tag(config=True)
     run_as_users = Bool(
         True,
@@ -272,12 +272,14 @@ class ManagerApp(Application):
             run_as_users=self.run_as_users and not self.embedded,
             start_within_s=self.start_within_s,
             most_claims_a_user=self.most_claims_a_user,
-            policy_source="" if self.embedded else read_policy_file(self.policy_file),
+            policy_source=read_policy_file(self._policy_path()),
             policy_file=self._policy_path(),
         )
 
     def _policy_path(self) -> str:
-        if self.embedded or not self.policy_file:
+        """The file's own path; "" if none is named, or it is named for another manager."""
+        is_ours = not self.embedded or "policy_file" in self._said
+        if not (is_ours and self.policy_file):
             return ""
         return str(Path(self.policy_file).expanduser().absolute())
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import httpx
+import pytest
 from manager_harness.processes import WITHIN_S, Manager, agent_token, bearer, port_of
 from waiting import eventually
 
@@ -97,6 +98,24 @@ def test_embedded_manager_heeds_no_other_managers_settings(start_manager, tmp_pa
     told = json.loads(_embedded(start_manager, runtime_file).await_file(runtime_file))
     assert told["url"].startswith("http://127.0.0.1:")
     assert (tmp_path / "state" / "manager.sqlite").exists()
+
+
+@pytest.mark.parametrize("by", ["command line", "configuration file"])
+def test_embedded_manager_heeds_a_policy_of_the_command_line_alone(
+    start_manager, tmp_path, monkeypatch, by
+):
+    """Who names one there means this pool; the configuration file's is the organisation's."""
+    file, runtime_file = tmp_path / "policy.toml", tmp_path / "gpupool.json"
+    file.write_text('[queues.own]\nusers = ["*"]\n')
+    (tmp_path / "config").mkdir()
+    said = (f"--policy={file}",) if by == "command line" else ()
+    if not said:
+        line = f"c.ManagerApp.policy_file = {str(file)!r}"
+        (tmp_path / "config" / "jupyter_gpupool_config.py").write_text(line)
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
+    told = json.loads(_embedded(start_manager, runtime_file, *said).await_file(runtime_file))
+    with httpx.Client(base_url=f"{told['url']}/api/v1", headers=bearer(told["token"])) as client:
+        assert client.get("/policy").json()["revision"] == len(said)
 
 
 def test_embedded_folders_are_nobody_elses(monkeypatch):
