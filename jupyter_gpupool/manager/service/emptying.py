@@ -5,12 +5,12 @@ no more is void. Kept in memory alone: after a restart the next pass says it aga
 window is open its queue's raised guarantee does the rest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from jupyter_gpupool.pool import lease as leases
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.claim_events import Warned, WarningCleared
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.scheduling.decisions import Notice
@@ -66,10 +66,26 @@ def take_announced(unit: UnitOfWork, key: AnnouncedKey) -> None:
         stop_starting(unit, made.notice)
         return
     _clear_warning(unit, made.claim_id, "The reservation begins.")
-    due = leases.Notice(deadline=unit.now, claimants=())
+    due = leases.Notice(deadline=unit.now, claimants=_claimants(unit, made.notice.booking))
     for lease in asked_back(unit, made.notice):
         unit.put_lease(replace(lease, notice=due))
     take_now(unit, made.claim_id, made.notice.reason)
+
+
+def _claimants(unit: UnitOfWork, booking: str) -> tuple[ClaimId, ...]:
+    """Whoever waits in the queue that has reserved, or below it, the oldest first."""
+    reservation = unit.reservations.get(booking)
+    if reservation is None:
+        return ()
+    claims = (record.claim for record in unit.claims.values() if record.claim.phase in WAITING)
+    waiting = [claim for claim in claims if reservation.queue in _queues(unit, claim)]
+    waiting.sort(key=lambda claim: (claim.created_at, claim.id))
+    return tuple(claim.id for claim in waiting)
+
+
+def _queues(unit: UnitOfWork, claim: Claim) -> Sequence[str]:
+    queue = unit.policy.queue_of(claim)
+    return () if queue is None else unit.policy.tree.path(queue.name)
 
 
 def _void(unit: UnitOfWork, key: AnnouncedKey) -> None:

@@ -212,3 +212,19 @@ async def test_warning_of_an_earlier_manager_holds_as_it_was_given(busy):
     [(key, said)] = books.announced.items()
     assert (key, said.deadline) == ((bob.id, made), warning.deadline)
     assert pool.now(bob).warning == warning
+
+
+async def test_taken_devices_are_noticed_for_whoever_waits_in_the_queue(pool):
+    """So that nothing more is taken for them, and their start is foreseen."""
+    agent = await pool.joined("a", 4)
+    await apply(pool)
+    await pool.claim(2)
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    await booked(pool, devices=4)
+    waiting = await pool.claim(2)
+    assert waiting.phase is Phase.PENDING
+    await pool.pass_s(45 * MINUTE)
+    await pool.pass_s(14 * MINUTE)
+    assert pool.now(bob).phase is Phase.HIBERNATING
+    assert {lease.notice.claimants for lease in pool.leases(bob)} == {(waiting.id,)}
