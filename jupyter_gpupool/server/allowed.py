@@ -2,7 +2,7 @@
 
 Called by `forward`. A list of what is allowed, for a route that a later manager adds may hand out
 a secret: tokens and a claim's keys never get here, and kernels' activity is what this server saw
-itself.
+itself. Of the policy only what looks at it is passed on; the manager knows who is an admin.
 """
 
 import re
@@ -24,6 +24,10 @@ _ROUTES: Mapping[str, Sequence[str]] = {
         _CLAIM,
         rf"{_CLAIM}/explanation",
         rf"{_CLAIM}/logs",
+        "/policy",
+        "/policy/revisions",
+        r"/policy/revisions/[0-9]{1,20}",
+        "/policy/diff",
     ),
     "POST": (
         "/claims",
@@ -31,6 +35,7 @@ _ROUTES: Mapping[str, Sequence[str]] = {
         rf"{_CLAIM}/scale",
         rf"{_CLAIM}/release",
         rf"{_CLAIM}/keep_alive",
+        "/policy/check",
     ),
     "PUT": (rf"{_CLAIM}/kernels/{_ID}",),
     "DELETE": (rf"{_CLAIM}/kernels/{_ID}",),

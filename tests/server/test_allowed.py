@@ -25,6 +25,11 @@ from jupyter_gpupool.server.allowed import is_allowed, passed_on
         ("GET", "/claims/c-1/logs"),
         ("PUT", "/claims/c-1/kernels/k-1"),
         ("DELETE", "/claims/c-1/kernels/k-1"),
+        ("GET", "/policy"),
+        ("GET", "/policy/revisions"),
+        ("GET", "/policy/revisions/7"),
+        ("GET", "/policy/diff"),
+        ("POST", "/policy/check"),
     ],
 )
 def test_what_a_user_needs_is_passed_on(method: str, path: str) -> None:
@@ -46,6 +51,10 @@ def test_what_a_user_needs_is_passed_on(method: str, path: str) -> None:
         ("GET", "/openapi.json"),
         ("PATCH", "/claims/c-1"),
         ("DELETE", "/claims/c-1"),
+        ("POST", "/policy/apply"),
+        ("POST", "/policy/rollback"),
+        ("GET", "/policy/revisions/7/source"),
+        ("GET", "/policy/revisions/-1"),
     ],
 )
 def test_secrets_and_all_else_are_not(method: str, path: str) -> None:

@@ -18,6 +18,9 @@ EXAMPLES = {
         ("POST", f"{API}/claims"),
         ("PUT", f"{API}/claims/c-1/kernels/k-1"),
         ("DELETE", f"{API}/claims/c-1/kernels/k-1"),
+        ("GET", f"{API}/policy"),
+        ("GET", f"{API}/policy/revisions"),
+        ("POST", f"{API}/policy/check"),
         ("GET", f"{API}/no/such/route"),
     ],
     event_stream.EventStreamHandler: [("GET", f"{API}/events/stream")],
@@ -110,6 +113,35 @@ def test_no_answer_holds_the_pools_token(browser: httpx.Client, pool: EmbeddedPo
     for path in ("status", "claims?ended=true", "hosts", "devices", "events", "claims/c-none"):
         answer = browser.get(f"{API}/{path}")
         assert pool.address.token not in f"{answer.text}{json.dumps(dict(answer.headers))}"
+
+
+def test_a_user_who_is_no_admin_sees_the_queues_and_no_document(
+    start_server: Any,
+    pool: EmbeddedPool,
+    manager: httpx.Client,
+    login: dict[str, str],
+    tmp_path: Any,
+) -> None:
+    """The manager decides it by the token that this server holds."""
+    assert pool.address is not None
+    made = manager.post("/tokens", json={"role": "user", "user": "guest"}).json()
+    guest = {"GPUPOOL_URL": pool.address.url, "GPUPOOL_TOKEN": made["secret"]}
+    with start_server(tmp_path, **guest).client(**login) as browser:
+        seen = browser.get(f"{API}/policy")
+        assert (seen.status_code, seen.json()["applied"]) == (200, None)
+        for path in ("policy/revisions", "policy/revisions/0", "policy/diff"):
+            assert browser.get(f"{API}/{path}").status_code == 403
+        assert browser.post(f"{API}/policy/check", json={"source": ""}).status_code == 403
+
+
+def test_an_admin_sees_the_document_and_its_history(
+    browser: httpx.Client, manager: httpx.Client
+) -> None:
+    """As the manager tells them; changing it is not passed on."""
+    for path in ("policy/revisions", "policy/revisions/0", "policy/diff"):
+        here, there = browser.get(f"{API}/{path}"), manager.get(f"/{path}")
+        assert (here.status_code, here.content) == (200, there.content)
+    assert browser.post(f"{API}/policy/apply", json={"source": ""}).status_code == 404
 
 
 def test_a_request_that_another_site_made_is_refused(server: Any, login: dict[str, str]) -> None:
