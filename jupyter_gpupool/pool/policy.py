@@ -160,6 +160,10 @@ class Policy:
         named = set(queues)
         return any(user in queue.leads for queue in self.queues if queue.name in named)
 
+    def is_lead(self, user: UserName) -> bool:
+        """Whether a user is a lead of any queue at all."""
+        return any(user in queue.leads for queue in self.queues)
+
     def queue_for(self, user: UserName, wanted: str) -> str:
         """The queue of a new claim; the user's first one if none is wanted.
 

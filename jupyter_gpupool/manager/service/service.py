@@ -46,6 +46,7 @@ from .queue_standings import QueueStandings
 from .sight import Sight
 from .sightings import Sightings
 from .unit import Moment, UnitOfWork
+from .usage_reports import UsageReports
 from .waits import Waits
 from .wanting import WhoWaits
 
@@ -91,6 +92,9 @@ class Service:
             lambda: (self.look(), held_by_queue(self.books, self.books.policy)),
             lambda: (self.books.policy.revision, self.books.seq),
             clock.monotonic,
+        )
+        self.usage_reports = UsageReports(
+            lambda: (self.books.policy.revision, self.books.seq), clock.monotonic
         )
         self.forecasts = Forecasts(self.look, self.learning, self._recall, clock.monotonic)
         self.writable = True

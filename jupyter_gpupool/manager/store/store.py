@@ -6,7 +6,7 @@ can tell.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -120,14 +120,22 @@ class Store:
             Diverged: If somebody else has written since.
             Unavailable: If the database fails.
         """
+        while True:
+            # Whatever takes long is beside the writer; what it hands over is one day at a time.
+            found = await self._read(lambda c: used_days.next_summed(c, now))
+            if found is None:
+                return
+            await self._keep_summed(found)
+
+    async def _keep_summed(self, summed: used_days.SummedDay) -> None:
         stamp = self._stamp
         assert stamp is not None, "nothing is summed up before the books are loaded"
 
-        def sum_up(connection: Connection) -> None:
+        def keep(connection: Connection) -> None:
             came_through(connection, stamp)
-            used_days.sum_up(connection, now)
+            used_days.keep_summed(connection, summed)
 
-        await self._write(sum_up)
+        await self._write(keep)
 
     async def prove_writable(self) -> None:
         """Write something that means nothing.
@@ -172,10 +180,27 @@ class Store:
         return await self._read(lambda c: reading.read_recorded(c, since))
 
     async def used(
-        self, since_day: int, now: datetime, open_records: Sequence[RecordedUse] = ()
+        self,
+        since_day: int,
+        now: datetime,
+        open_records: Sequence[RecordedUse] = (),
+        owner: UserName | None = None,
     ) -> list[UsedDay]:
-        """What each claim held and used since the beginning of a day (UTC)."""
-        return await self._read(lambda c: used_days.read_used(c, since_day, now, open_records))
+        """What each claim held and used since the beginning of a day (UTC); of one owner or all."""
+        return await self.add_up(list, since_day, now, open_records, owner)
+
+    async def add_up(
+        self,
+        add: Callable[[Iterable[UsedDay]], _R],
+        since_day: int,
+        now: datetime,
+        open_records: Sequence[RecordedUse] = (),
+        owner: UserName | None = None,
+    ) -> _R:
+        """What comes of adding that up in the reader's thread, one by one."""
+        return await self._read(
+            lambda c: add(used_days.read_used(c, since_day, now, open_records, owner))
+        )
 
     async def oldest_event(self) -> int:
         """The position of the oldest event still kept."""

@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 from manager_harness.idle_player import apply
 
+from jupyter_gpupool.manager.store.database import open_engine
+from jupyter_gpupool.manager.store.used_days import keep_summed, next_summed
 from jupyter_gpupool.pool.claim import Phase
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.scheduling.used_time import DeviceTime
@@ -22,11 +24,11 @@ action = "release"
 """
 
 
-async def used(idler, days_ago=10):
+async def used(idler, days_ago=10, owner=None):
     """All that was used, added up."""
     now = idler.pool.time.wall
     since = int((now - days_ago * DAY).timestamp() // 86_400)
-    found = await idler.pool.store.used(since, now)
+    found = await idler.pool.store.used(since, now, owner=owner)
     return sum((part for day in found for part in day.quarters.values()), DeviceTime())
 
 
@@ -94,3 +96,35 @@ async def test_what_is_taken_for_idleness_is_won_back(idler):
     idler.pool.time.wall += timedelta(hours=20)
     assert two_hours == pytest.approx(4 * HOUR, abs=600)
     assert (await used(idler)).won_s == pytest.approx(16 * HOUR, abs=600)
+
+
+async def test_days_are_summed_up_one_by_one_beside_the_writer(idler, tmp_path):
+    """What is read and worked out holds no lock; writing the same day twice changes nothing."""
+    for _ in range(60):
+        await idler.rest(HOUR, Signal.TASKS)
+    before = await used(idler)
+    engine = open_engine(f"sqlite:///{tmp_path / 'manager.sqlite'}")
+    with engine.connect() as reader:
+        days = [next_summed(reader, idler.pool.time.wall) for _ in range(2)]
+        await idler.pool.store.prove_writable()
+    assert days[0] == days[1]
+    assert days[0].rows
+    assert {row["day"] for row in days[0].rows} == {days[0].until - 1}
+    for day in days:
+        with engine.begin() as writer:
+            keep_summed(writer, day)
+    assert await used(idler) == before
+    await idler.pool.store.sum_up(idler.pool.time.wall)
+    assert await used(idler) == before
+    engine.dispose()
+
+
+async def test_one_owners_usage_is_the_same_when_theirs_alone_is_read(idler):
+    """And a stranger's is nothing, summed up or not."""
+    for _ in range(30):
+        await idler.rest(HOUR, Signal.TASKS)
+    before = await used(idler)
+    for _ in range(2):
+        assert await used(idler, owner=idler.claim.owner) == before
+        assert await used(idler, owner="mallory") == DeviceTime()
+        await idler.pool.store.sum_up(idler.pool.time.wall)
