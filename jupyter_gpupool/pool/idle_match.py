@@ -86,6 +86,14 @@ class Match:
             and (self.hours is None or self.hours.hold_at(at))
         )
 
+    def is_for_model(self, model: str) -> bool:
+        """Whether it may be for a claim on a device of this model."""
+        return not self.models or _has_model(self.models, (model,))
+
+    def is_for_all_of(self, model: str) -> bool:
+        """Whether it is for every claim on a device of this model, whatever else it is."""
+        return self == Match(models=self.models) and self.is_for_model(model)
+
 
 def _meets(asked: frozenset[str], found: Iterable[str]) -> bool:
     return not asked or not asked.isdisjoint(found)

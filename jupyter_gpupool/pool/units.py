@@ -4,6 +4,7 @@ Called where a user's words enter: the claim's terms, configuration, the command
 """
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from enum import StrEnum
 
@@ -30,6 +31,7 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 _MAX_DURATION = timedelta(days=3660)
 _SHORTEST_S = 1e-6
 _MAX_BYTES = 2**60
+_MOST_NAMED = 5
 
 
 def parse_bytes(text: str | int, *, field: str = "") -> int:
@@ -131,6 +133,12 @@ def format_duration(duration: timedelta | float) -> str:
 def plural(count: int, noun: str) -> str:
     """Write a count with its noun: "1 device", "2 devices"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def some_of(names: Iterable[str]) -> str:
+    """The first few of these names, in order and each once; "…" stands for the others."""
+    every = sorted(set(names))
+    return ", ".join([*every[:_MOST_NAMED], *(["…"] if len(every) > _MOST_NAMED else [])])
 
 
 def _parse(text: str, factors: dict[str, int]) -> float | None:

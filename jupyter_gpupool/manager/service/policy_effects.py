@@ -11,15 +11,14 @@ from jupyter_gpupool.pool.claim import OVER, Claim
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.policy import Policy
-from jupyter_gpupool.pool.units import format_duration, plural
+from jupyter_gpupool.pool.units import format_duration, plural, some_of
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT
 from jupyter_gpupool.scheduling.queues import QueueTree
 
+from .idle_rule_effects import effects_of_idle_rules
 from .in_force import PolicyInForce
 from .reservation_effects import effects_on_reservations
 from .standing import View
-
-_MOST_NAMED = 5
 
 
 def effects_of(
@@ -35,6 +34,7 @@ def effects_of(
         *_gone_classes(before.policy, after.policy, claims),
         *effects_on_reservations(view, before, after, now_s),
         *_begins_to_reclaim(view, before, after),
+        *effects_of_idle_rules(view, before, after, now_s),
     )
 
 
@@ -53,7 +53,7 @@ def _gone_queues(
 
 def _where(homes: Collection[str | None]) -> str:
     named = [home for home in homes if home is not None]
-    within = f"in queue{'s' if len(named) > 1 else ''} {_names(named)} from now on"
+    within = f"in queue{'s' if len(named) > 1 else ''} {some_of(named)} from now on"
     if None not in homes:
         return within
     lost = "without a share, behind everybody else, where their owners belong to no queue"
@@ -71,7 +71,7 @@ def _strangers(
         if is_shut and queue in before.policy.queues_of(owner):
             found[queue].append(claim)
     for queue, theirs in sorted(found.items()):
-        who = _names(claim.owner for claim in theirs)
+        who = some_of(claim.owner for claim in theirs)
         yield (
             f"Queue {queue} {_has_open(theirs)} of users who may not claim there any more"
             f" ({who}); {_stay(theirs)}, new ones are refused."
@@ -103,7 +103,7 @@ def _over_own_limits(
             over[queue].add(owner)
     for queue, users in sorted(over.items()):
         yield (
-            f"Queue {queue} has users with more than each may have from now on ({_names(users)});"
+            f"Queue {queue} has users with more than each may have from now on ({some_of(users)});"
             " nothing is taken for that alone, new claims wait or are refused."
         )
 
@@ -163,11 +163,6 @@ def _has_open(claims: Collection[Claim]) -> str:
 
 def _stay(claims: Collection[Claim]) -> str:
     return "it stays" if len(claims) == 1 else "they stay"
-
-
-def _names(names: Iterable[str]) -> str:
-    every = sorted(set(names))
-    return ", ".join([*every[:_MOST_NAMED], *(["…"] if len(every) > _MOST_NAMED else [])])
 
 
 def _devices(thousandths: int) -> str:

@@ -1,9 +1,11 @@
 """What another policy means for claims that are there: told before, and true afterwards."""
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
+from manager_harness.agent_player import an_agent
 
 from jupyter_gpupool.manager.service.policy_changes import ChangePolicy, change_policy
 from jupyter_gpupool.manager.service.policy_check import check_policy
@@ -168,3 +170,57 @@ async def test_claim_that_is_over_is_no_news(teams):
     """Only open claims are told of."""
     await teams.release(await teams.claim(1))
     assert await change(teams, NO_VISION) == ()
+
+
+RULE = """
+[[idle.rules]]
+name = "all"
+after = "20min"
+"""
+
+
+async def test_claims_that_come_under_another_rule_are_named(teams):
+    """With what it does; who waits has nothing yet that could be idle."""
+    held = await teams.claim(2)
+    await teams.claim(4, user="bob")
+    who = f"1 claim with devices (ann/{held.name})"
+    await change(teams, BEFORE + RULE)
+    shorter = RULE.replace("20min", "10min") + 'action = "release"\n'
+    assert await change(teams, BEFORE + shorter) == (
+        f'Rule "all" changes for {who}: hibernate after 20 min becomes release after 10 min.',
+    )
+    assert await change(teams, BEFORE + shorter + "only_when_wanted = true\n") == (
+        f'Rule "all" changes for {who}; release after 10 min stays.',
+    )
+    vision = RULE.replace('"all"', '"vision"') + 'match = { queues = ["vision"] }\n'
+    (said,) = await change(teams, BEFORE + vision)
+    assert said == (
+        f'Rule "vision" (hibernate after 20 min) is for {who} from now on, in place of "all"'
+        " (release after 10 min)."
+    )
+    assert await change(teams, BEFORE + vision.replace('["vision"]', '["others"]')) == (
+        f"No rule on idle claims is for {who} any more.",
+    )
+    assert await change(teams, BEFORE + vision) == (
+        f'Rule "vision" (hibernate after 20 min) is for {who} from now on; none was before.',
+    )
+
+
+async def test_rule_that_asks_what_nobody_can_tell_is_told(pool):
+    """MIG instances have no utilisation: what is unknown is never idle."""
+    agent = an_agent("a", 3)
+    whole, *parts = agent.devices
+    instances = (
+        replace(each, parent="GPU-9", model="A100 MIG 1g", simulated=False) for each in parts
+    )
+    agent.devices = (replace(whole, model="A100", simulated=False), *instances)
+    await pool.join(agent)
+    await change(pool, BEFORE + RULE.replace("after", 'match = { models = ["H100"] }\nafter'))
+    (said,) = await change(pool, BEFORE + RULE)
+    assert said == (
+        'Rule "all" asks how much a GPU computes, which nobody can tell of 2 devices (A100 MIG 1g):'
+        " claims on them are never idle by it; give those models a rule of their own, whose signals"
+        ' leave "gpu" out.'
+    )
+    own = 'match = { models = ["mig"] }\nsignals = ["tasks", "calls", "kernel"]\n'
+    assert await change(pool, BEFORE + RULE.replace('"all"', '"parts"') + own + RULE) == ()
