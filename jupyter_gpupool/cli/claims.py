@@ -203,7 +203,7 @@ def workers_of(view: "ClaimView") -> str:
 def why(view: "ClaimView") -> str:
     """Why it is as it is."""
     if view.wait is None and view.warning is None:
-        return view.problem or view.reason
+        return view.problem or view.own_wish or view.reason
     from jupyter_gpupool.notebook.moments import (  # noqa: PLC0415 - 0.3 s
         here_and_now,
         place_text,

@@ -204,7 +204,7 @@ def _reason(view: ClaimView) -> str:
     if view.warning is not None:
         return warning_sentence(view.warning, here_and_now())
     if view.wait is None:
-        return view.problem or view.reason
+        return view.problem or view.own_wish or view.reason
     starts = starts_text(view.wait, here_and_now())
     return f"{starts[:1].upper()}{starts[1:]}: {view.wait.reason}" if starts else view.wait.reason
 

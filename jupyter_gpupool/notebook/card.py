@@ -69,8 +69,7 @@ def card_text(view: ClaimView, now: datetime) -> str:
         lines.append(_goes_back(view, now))
     if keys := unkept_keys(view.keeping):
         lines.append(f"Cannot be kept: {keys}")
-    if view.problem:
-        lines.append(view.problem)
+    lines += said_of(view)
     lines.append(f"{_detail(view)} · as of {clock(now, now)}")
     return "\n".join(lines)
 
@@ -81,7 +80,7 @@ def card_html(view: ClaimView, now: datetime) -> str:
     head = markup.text(view.name, bold=True) + markup.text(_state_text(view, now), dim=True)
     return markup.card(
         head,
-        _warning(view, now) + _problem(view) + _body(view),
+        _warning(view, now) + _said(view) + _body(view),
         markup.text(_foot(view, now)),
         data_state=state,
         aria_label=f"Claim {view.name}, {_word(state).lower()}",
@@ -150,9 +149,14 @@ def _warning(view: ClaimView, now: datetime) -> str:
     return markup.element("p", markup.text(_goes_back(view, now), bold=True) + rule, "margin:0")
 
 
-def _problem(view: ClaimView) -> str:
-    said = markup.text(view.problem, bold=True)
-    return markup.element("p", said, "margin:0") if view.problem else ""
+def said_of(view: ClaimView) -> Iterator[str]:
+    """What its user has to know besides: what keeps it from its work, and whose word counts."""
+    yield from filter(None, (view.problem, view.own_wish))
+
+
+def _said(view: ClaimView) -> str:
+    lines = (markup.text(said, bold=True) for said in said_of(view))
+    return "".join(markup.element("p", line, "margin:0") for line in lines)
 
 
 def _body(view: ClaimView) -> str:

@@ -1,7 +1,8 @@
 """What users may choose for when their claims are idle: checked when they ask, not when it is late.
 
 Called by the manager's API. Which rule will be for a claim is known only once it has devices, so a
-wish is refused only if no rule at all would grant it; `IdleRule.idle_terms` keeps to the bounds.
+wish is refused only if no rule at all would grant it; `IdleRule.idle_terms` keeps to the bounds and
+`what_becomes_of` says so.
 """
 
 from collections.abc import Sequence
@@ -37,6 +38,32 @@ def check_wish(rules: Sequence[IdleRule], wish: OwnWish) -> None:
         field=field,
         hint=f"They may choose: {'; '.join(offers)}.",
     )
+
+
+def what_becomes_of(wish: OwnWish, rule: IdleRule | None) -> str:
+    """In a sentence, what the rule that is for a claim makes of a wish; "" if it does just that."""
+    if wish == OwnWish():
+        return ""
+    if rule is None or rule.idle is None:
+        return f"You chose {_chosen(wish)} for when it is idle; nothing is done, for no rule asks."
+    terms = rule.idle_terms(wish)
+    if terms is None or _is_done(wish, terms):
+        return ""
+    done = f"{terms.action} after {format_duration(terms.after_s)}"
+    return (
+        f'You chose {_chosen(wish)} for when it is idle; rule "{rule.name}" of the policy makes it'
+        f" {done}."
+    )
+
+
+def _is_done(wish: OwnWish, terms: Terms) -> bool:
+    return wish.action in (None, terms.action) and wish.after_s in (None, terms.after_s)
+
+
+def _chosen(wish: OwnWish) -> str:
+    action = "" if wish.action is None else wish.action.value
+    after = "" if wish.after_s is None else f"after {format_duration(wish.after_s)}"
+    return " ".join(filter(None, (action, after)))
 
 
 def _grants(rule: IdleRule, wish: OwnWish) -> bool:

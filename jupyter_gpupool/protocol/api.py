@@ -16,7 +16,6 @@ from jupyter_gpupool.pool.claim_events import EndKind
 from jupyter_gpupool.pool.device import Device, DeviceProcess, Health
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.event import EventKind
-from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.host import HostPhase
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import LeasePhase
@@ -26,6 +25,7 @@ from jupyter_gpupool.pool.worker_devices import MOST_DEVICES, worker_devices
 
 from .bodies import PRINTABLE, Body, View, Words
 from .estimates import ComingView, StartView
+from .evidence_view import EvidenceView
 from .keeping_view import KeepingView
 from .reserving import ReservationView
 from .using import KernelView, UsedFrom
@@ -205,6 +205,8 @@ class ClaimView(View):
     warning: WarningView | None = None
     problem: str = ""
     """What keeps its processes from their work while it runs, with what to do; "" while all do."""
+    own_wish: str = ""
+    """What the policy makes of its user's `on_idle`, in a sentence; "" if it does just that."""
     kept_until: datetime | None = None
     """Nothing takes it as idle before: its user has said so."""
     keeping: KeepingView | None = None
@@ -291,7 +293,7 @@ class EventView(View):
     lease_id: LeaseId | None = None
     host_id: HostId | None = None
     device: DeviceUuid | None = None
-    evidence: Evidence | None = None
+    evidence: EvidenceView | None = None
     """What it rests on, if a rule on idle claims warned of something or took it."""
 
 

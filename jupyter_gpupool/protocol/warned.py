@@ -6,11 +6,11 @@ Part of `ClaimView` and `StatusView`. It is answered by POST /claims/{id}/keep_a
 
 from datetime import datetime
 
-from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.request import OnIdle
 
 from .bodies import View
+from .evidence_view import EvidenceView
 
 
 class KeepView(View):
@@ -42,7 +42,7 @@ class WarningView(View):
     rule: str
     deadline: datetime
     reason: str
-    evidence: Evidence | None = None
+    evidence: EvidenceView | None = None
     action: OnIdle | None = None
     devices: str = ""
     are_several: bool = False

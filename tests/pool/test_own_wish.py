@@ -5,7 +5,7 @@ import pytest
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.idle_match import OwnWish
 from jupyter_gpupool.pool.idle_rule import Choice, IdleRule
-from jupyter_gpupool.pool.own_wish import check_wish
+from jupyter_gpupool.pool.own_wish import check_wish, what_becomes_of
 from jupyter_gpupool.pool.request import OnIdle
 
 PLAIN = IdleRule(name="plain")
@@ -55,3 +55,37 @@ def test_policy_that_leaves_nothing_to_users_says_so():
     """A wish that would be forgotten is refused."""
     with pytest.raises(BadRequest, match="leaves nothing to users"):
         check_wish((PLAIN,), OwnWish(action=OnIdle.RELEASE))
+
+
+@pytest.mark.parametrize(
+    ("wish", "rule", "said"),
+    [
+        (OwnWish(), PLAIN, ""),
+        (OwnWish(action=OnIdle.RELEASE, after_s=600), OPEN, ""),
+        (OwnWish(after_s=1200), OPEN, ""),
+        (
+            OwnWish(action=OnIdle.RELEASE, after_s=8 * 3600),
+            OPEN,
+            (
+                "You chose release after 8 h for when it is idle;"
+                ' rule "open" of the policy makes it release after 2 h.'
+            ),
+        ),
+        (
+            OwnWish(action=OnIdle.RELEASE),
+            PLAIN,
+            (
+                "You chose release for when it is idle;"
+                ' rule "plain" of the policy makes it hibernate after 20 min.'
+            ),
+        ),
+        (
+            OwnWish(after_s=600),
+            None,
+            "You chose after 10 min for when it is idle; nothing is done, for no rule asks.",
+        ),
+    ],
+)
+def test_what_the_policy_makes_of_a_wish_is_said(wish, rule, said):
+    """In a sentence, and not at all where it is done as wished."""
+    assert what_becomes_of(wish, rule) == said

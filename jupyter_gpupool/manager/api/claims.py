@@ -7,7 +7,12 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Response
 
-from jupyter_gpupool.manager.auth.caller import no_such, require_owner, require_sight
+from jupyter_gpupool.manager.auth.caller import (
+    Caller,
+    no_such,
+    require_owner,
+    require_sight,
+)
 from jupyter_gpupool.manager.service.claims import (
     ReleaseClaim,
     RequestClaim,
@@ -54,7 +59,9 @@ async def create_claim(body: ClaimBody, asked: UserAsks) -> Response:
     check_terms(body, asked.service)
     command = RequestClaim(caller=asked.caller, request=body.to_request(), key=asked.once)
     claim_id = await asked.service.execute(partial(request_claim, command=command))
-    return answers.one(view(await find(asked.service, claim_id), asked.service), CREATED)
+    return answers.one(
+        view(await find(asked.service, claim_id), asked.service, asked.caller), CREATED
+    )
 
 
 @router.get("", response_model=list[ClaimView], responses=responses())
@@ -76,7 +83,7 @@ async def list_claims(
         records += await service.store.ended_claims(whose, limit)
     records.sort(key=lambda r: (r.claim.created_at, r.claim.id), reverse=True)
     await foresee(records[:limit], service)
-    return answers.many([view(record, service) for record in records[:limit]])
+    return answers.many([view(record, service, caller) for record in records[:limit]])
 
 
 @router.get("/{claim_id}", response_model=ClaimView, responses=responses(NotFound))
@@ -86,7 +93,7 @@ async def get_claim(claim_id: str, caller: UserCaller, service: TheService) -> R
     require_sight(caller, record.claim.owner, f"claim {claim_id}")
     await service.waits.refresh()
     await foresee([record], service)
-    return answers.one(view(await find(service, record.claim.id), service))
+    return answers.one(view(await find(service, record.claim.id), service, caller))
 
 
 @router.post("/{claim_id}/scale", response_model=ClaimView, responses=responses(NotFound, Conflict))
@@ -96,7 +103,7 @@ async def scale(claim_id: str, body: ScaleBody, asked: UserAsks) -> Response:
     claim = await known(claim_id, asked, Rescaled(reason="", bounds=bounds))
     command = ScaleClaim(caller=asked.caller, claim_id=claim.id, bounds=bounds, key=asked.once)
     await asked.service.execute(partial(scale_claim, command=command))
-    return await as_it_stands(claim.id, asked.service)
+    return await as_it_stands(claim.id, asked.service, asked.caller)
 
 
 @router.post(
@@ -115,7 +122,7 @@ async def release(claim_id: str, body: ReleaseBody, asked: UserAsks) -> Response
             caller=asked.caller, claim_id=record.claim.id, reason=body.reason, key=asked.once
         )
         await service.execute(partial(release_claim, command=command))
-    return await as_it_stands(record.claim.id, service)
+    return await as_it_stands(record.claim.id, service, asked.caller)
 
 
 @router.get(
@@ -158,17 +165,18 @@ async def known(claim_id: str, asked: Asked, wish: ClaimEvent) -> Claim:
     return claim
 
 
-async def as_it_stands(claim_id: ClaimId, service: Service) -> Response:
+async def as_it_stands(claim_id: ClaimId, service: Service, caller: Caller) -> Response:
     """What is answered to whoever has changed a claim."""
-    return answers.one(view(await find(service, claim_id), service))
+    return answers.one(view(await find(service, claim_id), service, caller))
 
 
-def view(record: ClaimRecord, service: Service) -> ClaimView:
-    """A claim as its owner sees it now."""
+def view(record: ClaimRecord, service: Service, caller: Caller) -> ClaimView:
+    """A claim as somebody who may see it sees it now."""
     claim = record.claim
     kernels = service.activity.views(claim.id, claim.kernels)
     wait, now = service.waits.of(claim.id), service.clock.now()
-    return claim_view(record, service.books, wait, kernels, now, start=start_of(record, service))
+    start = start_of(record, service)
+    return claim_view(record, service.books, wait, kernels, now, caller=caller, start=start)
 
 
 async def foresee(records: Iterable[ClaimRecord], service: Service) -> None:

@@ -41,7 +41,7 @@ async def list_events(
 ) -> Response:
     """Events after a position, oldest first: the caller's own and everybody's."""
     found = await _stored(service, caller, after, claim, limit)
-    return answers.many([event_view(event) for event in found])
+    return answers.many([event_view(event, caller) for event in found])
 
 
 @router.websocket("/stream")
@@ -96,7 +96,7 @@ async def _send_events(
         while events := await listener.next_events():
             for event in events:
                 if event.seq > seen:
-                    await socket.send_text(event_view(event).model_dump_json())
+                    await socket.send_text(event_view(event, caller).model_dump_json())
     finally:
         service.hub.listeners.discard(listener)
 
@@ -110,7 +110,7 @@ async def _send_missed(
         if seen < oldest - 1 or seen != after:
             await socket.send_text(StreamGap(oldest=oldest).model_dump_json())
     async for event in _missed(service, caller, seen, claim):
-        await socket.send_text(event_view(event).model_dump_json())
+        await socket.send_text(event_view(event, caller).model_dump_json())
         seen = event.seq
     return seen
 

@@ -34,7 +34,7 @@ async def hibernate(claim_id: str, body: HibernateBody, asked: UserAsks) -> Resp
         caller=asked.caller, claim_id=claim.id, reason=body.reason, key=asked.once
     )
     await asked.service.execute(partial(hibernate_claim, command=command))
-    return await as_it_stands(claim.id, asked.service)
+    return await as_it_stands(claim.id, asked.service, asked.caller)
 
 
 @router.post(
@@ -49,4 +49,4 @@ async def resume(claim_id: str, _: ResumeBody, asked: UserAsks) -> Response:
     command = ResumeClaim(caller=asked.caller, claim_id=claim.id, key=asked.once)
     await service.execute(partial(resume_claim, command=command))
     await foresee([await find(service, claim.id)], service)
-    return await as_it_stands(claim.id, service)
+    return await as_it_stands(claim.id, service, asked.caller)

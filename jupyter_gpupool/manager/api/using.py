@@ -77,7 +77,7 @@ async def attach(
         caller=caller, claim_id=record.claim.id, kernel_id=KernelId(kernel), body=body
     )
     await service.execute(partial(attach_kernel, command=command))
-    return await as_it_stands(record.claim.id, service)
+    return await as_it_stands(record.claim.id, service, caller)
 
 
 @router.delete(
@@ -133,7 +133,7 @@ async def keep_alive(claim_id: str, body: KeepAliveBody, asked: UserAsks) -> Res
         key=asked.once,
     )
     await asked.service.execute(partial(keep_claim, command=command))
-    return await as_it_stands(claim.id, asked.service)
+    return await as_it_stands(claim.id, asked.service, asked.caller)
 
 
 @router.get(

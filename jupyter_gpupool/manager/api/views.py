@@ -1,6 +1,7 @@
 """The books as callers are shown them: pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -35,8 +36,10 @@ from jupyter_gpupool.protocol.link import DeviceReport
 from jupyter_gpupool.protocol.using import KernelView
 from jupyter_gpupool.scheduling.decisions import Waiting
 
+from .evidence_views import evidence_view
 from .keeping_views import keeping_view
 from .warning_views import warning_view
+from .wish_views import wish_in_words
 
 _CLAIMS = TypeAdapter(Sequence[ClaimView])
 
@@ -48,6 +51,7 @@ def claim_view(
     kernels: tuple[KernelView, ...],
     now: datetime,
     *,
+    caller: Caller,
     start: Start | None = None,
 ) -> ClaimView:
     """A claim, with its leases; `start` is when it is thought to start while it waits."""
@@ -71,7 +75,8 @@ def claim_view(
         started_at=claim.started_at,
         expires_at=claim.expires_at,
         end=claim.end,
-        warning=warning_view(record, books, now),
+        warning=warning_view(record, books, now, caller),
+        own_wish=wish_in_words(record, books, now),
         problem=" ".join(each.text for each in claim.problems),
         kept_until=claim.kept_until if is_kept else None,
         keeping=keeping_view(record, books),
@@ -138,9 +143,10 @@ def device_views(caller: Caller, books: Books) -> list[DeviceView]:
     return [view for host in hosts for view in _devices_of(host, caller, books, leases, free)]
 
 
-def event_view(event: Event) -> EventView:
-    """An event."""
-    return EventView.model_validate(event, from_attributes=True)
+def event_view(event: Event, caller: Caller) -> EventView:
+    """An event, as somebody who may see it sees it."""
+    seen = replace(event, evidence=evidence_view(event.evidence, caller))
+    return EventView.model_validate(seen, from_attributes=True)
 
 
 def token_view(token: TokenRecord, last_used: Mapping[str, datetime]) -> TokenView:

@@ -20,10 +20,14 @@ from jupyter_gpupool.scheduling.idle_own_words import why_in_words
 from jupyter_gpupool.scheduling.idle_watch import Watch
 from jupyter_gpupool.scheduling.keep_alive import longest_ms
 
+from .evidence_views import evidence_view
+
 _MOST_WARNED = 5
 
 
-def warning_view(record: ClaimRecord, books: Books, now: datetime) -> WarningView | None:
+def warning_view(
+    record: ClaimRecord, books: Books, now: datetime, caller: Caller
+) -> WarningView | None:
     """What its user is told, if it is under a warning."""
     warning = record.claim.warning
     if warning is None:
@@ -34,7 +38,7 @@ def warning_view(record: ClaimRecord, books: Books, now: datetime) -> WarningVie
         rule=warning.rule,
         deadline=warning.deadline,
         reason=warning.reason,
-        evidence=evidence,
+        evidence=evidence_view(evidence, caller),
         action=None if evidence is None else evidence.action,
         devices=held.devices if leases else "",
         are_several=held.several,
@@ -53,7 +57,7 @@ def warned_views(caller: Caller, books: Books, now: datetime) -> tuple[WarnedVie
 def _warned(caller: Caller, books: Books, now: datetime) -> Iterator[WarnedView]:
     mine = (record for record in books.warned() if record.claim.owner == caller.user)
     for record in mine:
-        if (warning := warning_view(record, books, now)) is not None:
+        if (warning := warning_view(record, books, now, caller)) is not None:
             yield WarnedView(claim=record.claim.id, name=record.claim.name, warning=warning)
 
 

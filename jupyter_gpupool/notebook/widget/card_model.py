@@ -166,12 +166,16 @@ def _lines(view: ClaimView, words: Words) -> tuple[Line, ...]:
         unkept = (Line(text=text(words.unkept, keys=keys)),) if keys else ()
         beyond = (Line(text=(said,), is_dim=True) for said in _beyond_rows(view, words) if said)
         problem = (Line(text=(view.problem,)),) if view.problem else ()
-        return (*problem, *unkept, *beyond)
+        return (*problem, *_own_wish(view), *unkept, *beyond)
     if view.wait is not None:
         never = text(words.never, reason=view.wait.reason)
-        return (Line(text=never if view.wait.never else (view.wait.reason,)),)
+        return (Line(text=never if view.wait.never else (view.wait.reason,)), *_own_wish(view))
     reason = (Line(text=(view.reason,)),) if view.reason else ()
     return (*_kept(view, words), *reason)
+
+
+def _own_wish(view: ClaimView) -> tuple[Line, ...]:
+    return (Line(text=(view.own_wish,)),) if view.own_wish else ()
 
 
 def _kept(view: ClaimView, words: Words) -> tuple[Line, ...]:

@@ -6,11 +6,11 @@ Made of a warning's evidence, never of the manager's sentence, which has one lan
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.request import OnIdle
 from jupyter_gpupool.pool.signals import Signal
 from jupyter_gpupool.pool.units import TimeUnit, format_bytes, told_units
+from jupyter_gpupool.protocol.evidence_view import EvidenceView
 
 from .words import Language, Units
 
@@ -121,7 +121,7 @@ IDLE_WORDS: Mapping[Language, IdleWords] = {
 }
 
 
-def why_text(evidence: Evidence, words: IdleWords, units: Units) -> str:
+def why_text(evidence: EvidenceView, words: IdleWords, units: Units) -> str:
     """What showed that nobody uses it: "Idle for 15 min: no tasks, GPU 0 %, 31 GiB held."."""
     ground = words.grounds[evidence.ground].format(lasted=_lasted(evidence.lasted_ms, units))
     details = words.comma.join(_details(evidence, words))
@@ -130,15 +130,16 @@ def why_text(evidence: Evidence, words: IdleWords, units: Units) -> str:
     return words.why.format(ground=ground, details=details)
 
 
-def _details(evidence: Evidence, words: IdleWords) -> Iterator[str]:
+def _details(evidence: EvidenceView, words: IdleWords) -> Iterator[str]:
     yield from (said for signal, said in words.quiet.items() if signal in evidence.quiet)
     if evidence.gpu is not None:
         template = words.mean_use if evidence.ground is Ground.LITTLE_USED else words.use
         yield template.format(use=round(evidence.gpu / 10))
     if evidence.held_bytes is not None:
         yield words.held.format(size=format_bytes(evidence.held_bytes))
-    if evidence.wanted_by:
-        yield words.waiting.format(count=len(evidence.wanted_by))
+    # A manager that tells no number names them.
+    if waiting := evidence.waiting or len(evidence.wanted_by):
+        yield words.waiting.format(count=waiting)
 
 
 def _lasted(length_ms: int, units: Units) -> str:

@@ -84,3 +84,31 @@ async def test_keep_takes_the_place_of_the_one_before(running):
     events = (await client.get("/api/v1/events", params={"claim": claim})).json()
     kept = [event["reason"] for event in events if event["kind"] == "claim.kept"]
     assert kept[0] == "Kept for 1 h: it reads"
+
+
+BOUNDED = """
+[queues.all]
+users = ["*"]
+[[idle.rules]]
+name = "large"
+match = { gpus = { min = 2 } }
+after = "20min"
+[[idle.rules]]
+name = "all"
+choice = { actions = ["release"], after = ["10min", "12h"] }
+"""
+
+
+async def test_wish_that_the_rule_of_a_claim_bounds_is_answered_so(site):
+    """One rule of the policy grants it, and another one is for this claim."""
+    command = ApplyPolicy(source=BOUNDED, by=UserName("root"))
+    await site.parts.service.execute(partial(apply_policy, command=command))
+    await site.host()
+    body = {"on_idle": "release", "idle_after_s": 8 * 3600}
+    async with await site.client() as client:
+        small, large = [
+            (await client.post("/api/v1/claims", json=body | {"workers": workers})).json()
+            for workers in ({"min": 1, "max": 1}, {"min": 2, "max": 2})
+        ]
+    assert small["own_wish"] == ""
+    assert large["own_wish"].endswith('rule "large" of the policy makes it hibernate after 20 min.')

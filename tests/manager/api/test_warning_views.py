@@ -30,6 +30,7 @@ after = "never"
 """
 MINUTE = 60
 ANN = Caller(user="ann", role=Role.USER, credential_id="t")
+ROOT = Caller(user="root", role=Role.ADMIN, credential_id="r")
 
 
 @pytest.fixture
@@ -39,10 +40,10 @@ async def idler(pool):
     return await a_running_claim(pool)
 
 
-def shown(idler):
+def shown(idler, caller=ANN):
     """Its warning, as its user is shown it now."""
     books = idler.pool.service.books
-    return warning_view(books.claims[idler.claim_id], books, idler.pool.time.wall)
+    return warning_view(books.claims[idler.claim_id], books, idler.pool.time.wall, caller)
 
 
 async def test_claim_without_warning_shows_none(idler):
@@ -91,3 +92,14 @@ async def test_only_its_own_user_is_shown_it_in_the_pool_s_status(idler):
     (view,) = warned_views(ANN, books, now)
     assert (view.claim, view.warning.rule) == (idler.claim_id, "all")
     assert warned_views(Caller(user="bob", role=Role.ADMIN, credential_id="t"), books, now) == ()
+
+
+async def test_who_waits_is_told_to_admins_alone(idler):
+    """Others hear how many; a stranger's claim is nobody else's business."""
+    await apply(idler.pool, POLICY + "[scheduling]\nreclaim = false\n")
+    waiting = await idler.pool.claim(1, user="bob")
+    await idler.rest(15 * MINUTE)
+    own, admins = shown(idler).evidence, shown(idler, ROOT).evidence
+    assert (own.wanted_by, own.waiting) == ((), 1)
+    assert (admins.wanted_by, admins.waiting) == ((waiting.id,), 1)
+    assert waiting.id not in shown(idler).model_dump_json()
