@@ -28,8 +28,9 @@ def queues(*, as_json: bool) -> None:
 
     SHARE is what a queue may hold now before others may take it back: its part of the pool by what
     everybody holds and wants, and never less than its guarantee. USED still counts against it when
-    devices are divided, and fades with time. YOURS is what you hold of it, and what of your own
-    limits is used.
+    devices are divided, and fades with time. WAITING says how many claims would fit if others
+    moved, which they do if the policy says moves = "done". YOURS is what you hold of it, and what
+    of your own limits is used.
     """
     view = ask(lambda client: client.policy.current())
     if as_json:
@@ -90,4 +91,5 @@ def _waiting(view: "QueueView") -> str:
     if not view.waiting_claims:
         return "0"
     claims = "claim" if view.waiting_claims == 1 else "claims"
-    return f"{view.waiting:g} ({view.waiting_claims} {claims})"
+    moves = f", {view.fit_if_moved} would fit if others moved" if view.fit_if_moved else ""
+    return f"{view.waiting:g} ({view.waiting_claims} {claims}{moves})"

@@ -14,6 +14,15 @@ class SurplusOrder(StrEnum):
     LEAST_ATTAINED_SERVICE = "least_attained_service"
 
 
+class Moves(StrEnum):
+    """What becomes of a gang that fits in total but not on hosts."""
+
+    PROPOSED = "proposed"
+    """It is told how many claims would have to move; nobody does."""
+    DONE = "done"
+    """They are moved."""
+
+
 class Sharing(StrEnum):
     """Who may hold parts of one device together."""
 
@@ -35,7 +44,9 @@ class Rules:
             them, whoever has attained less: what bounds the cost of hibernating it.
         sharing: Who may hold parts of one device together.
         may_move: Whether claims may be hibernated and resumed elsewhere so that a gang fits.
-        most_moved: Claims moved for one gang at most.
+        tells_moves: Whether a gang that nobody may move for is told how many would have to.
+        most_moved: Places from which claims are moved for one gang at most: whole claims, and
+            single workers of those that have more than they need.
         most_searches: For so many claims a pass makes room at most; more make it slower, fewer
             let a changed pool settle in more passes.
         blocked_for_s: A claim blocked so long holds a reservation.
@@ -49,6 +60,7 @@ class Rules:
     least_stint_s: float = 600.0
     sharing: Sharing = Sharing.SAME_USER
     may_move: bool = False
+    tells_moves: bool = False
     most_moved: int = 16
     most_searches: int = 64
     blocked_for_s: float = 600.0

@@ -22,7 +22,7 @@ from jupyter_gpupool.pool.policy import (
     Resources,
     UserTerms,
 )
-from jupyter_gpupool.pool.rules import Rules, Sharing, SurplusOrder
+from jupyter_gpupool.pool.rules import Moves, Rules, Sharing, SurplusOrder
 
 from .bodies import Body, Words
 from .idle_policy import IdleEntry
@@ -136,6 +136,8 @@ class SchedulingEntry(Body):
     surplus_order: SurplusOrder = SurplusOrder.FAIR_SHARE
     sharing: Sharing = Sharing.SAME_USER
     blocked_for: Words = "10min"
+    moves: Moves = Moves.PROPOSED
+    most_moved: Annotated[int, Field(ge=1, le=1000, strict=True)] = 4
 
     def to_rules(self) -> Rules:
         """The pool's own rules."""
@@ -144,6 +146,9 @@ class SchedulingEntry(Body):
             usage_weight=self.usage_weight,
             surplus_order=self.surplus_order,
             sharing=self.sharing,
+            may_move=self.moves is Moves.DONE,
+            tells_moves=self.moves is Moves.PROPOSED,
+            most_moved=self.most_moved,
             blocked_for_s=seconds(self.blocked_for, "scheduling.blocked_for"),
         )
 

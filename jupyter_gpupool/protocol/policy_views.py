@@ -92,6 +92,7 @@ class QueueView(View):
         held: Devices that it holds.
         waiting: Devices that its waiting claims need to start.
         waiting_claims: How many they are.
+        fit_if_moved: Of these, those that would fit if other claims moved; the policy moves none.
         used_gpu_hours: Past use that still counts against its weight.
         yours: The caller's part of it.
         users: Who may claim here; names are shown to admins alone.
@@ -107,6 +108,7 @@ class QueueView(View):
     held: float = 0.0
     waiting: float = 0.0
     waiting_claims: int = 0
+    fit_if_moved: int = 0
     used_gpu_hours: float = 0.0
     yours: YoursView = Field(default_factory=YoursView)
     users: tuple[str, ...] = ()

@@ -58,9 +58,11 @@ class BooksBetweenPasses:
         self._loosen_all()
 
     def arrive(self, claim: ClaimView) -> None:
-        """Let a claim wait, or hold what its view says."""
+        """Let a claim wait, or hold and be promised what its view says."""
         self._looking.stop()
         member = self.ledger.add(claim)
+        if claim.promised:
+            self.ledger.enter_promise(member)
         self._asked.setdefault(member.leaf, {})[claim.id] = member
         self._happened(member)
 

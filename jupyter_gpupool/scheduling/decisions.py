@@ -73,13 +73,22 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A claim hibernated and resumed elsewhere, so that a gang fits."""
+    """Workers of a claim that go elsewhere for another; if all go, it hibernates on the way.
+
+    Attributes:
+        to: Where they go; some of it may still have to be freed.
+        claimant: For whom.
+        busy: As of a `Take`.
+        goes_on: It keeps other workers meanwhile.
+    """
 
     claim_id: ClaimId
     workers: tuple[HeldWorker, ...]
     to: tuple[HeldWorker, ...]
     claimant: ClaimId
     reason: str
+    busy: bool = True
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +125,14 @@ class Waiting:
 
     Attributes:
         place: From 1, among those who wait for what it could use.
+        moves: It would fit if so many other claims moved, and the policy moves nobody; else 0.
     """
 
     claim_id: ClaimId
     place: int
     constraint: Constraint
     reason: str
+    moves: int = 0
 
     @property
     def never(self) -> bool:
@@ -145,6 +156,13 @@ class Decisions:
     waits: tuple[Waiting, ...] = ()
     notices: tuple[Notice, ...] = ()
     unfinished: bool = False
+
+    @property
+    def concerned(self) -> frozenset[ClaimId]:
+        """Whoever gets or gives anything."""
+        got = (*(g.claim_id for g in self.grants), *(p.claim_id for p in self.promises))
+        gave = (*(t.claim_id for t in self.takes), *(m.claim_id for m in self.moves))
+        return frozenset((*got, *gave))
 
     @property
     def changes_nothing(self) -> bool:

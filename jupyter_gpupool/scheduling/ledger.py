@@ -89,7 +89,7 @@ class Ledger:
             self.add(claim)
         for member in self.members.values():
             if member.view.promised:
-                self._promise(member)
+                self.enter_promise(member)
 
     def grow(self, tree: QueueTree) -> None:
         """Enter the queues that a tree has beyond those that are here; all others are the same."""
@@ -126,8 +126,8 @@ class Ledger:
             self._enter(member, claim.held, member.spots)
         return member
 
-    def _promise(self, member: Member) -> None:
-        """Enter what is promised, all of it or, if a host of it is gone, none."""
+    def enter_promise(self, member: Member) -> None:
+        """Enter what a claim's view says it is promised: all, or none if a host of it is gone."""
         self._enter(member, member.view.promised, member.promised)
         if len(member.promised) < len(member.view.promised):
             for spot in member.promised:

@@ -228,12 +228,19 @@ def _only_needed(search: _Search, count: int, piece: Piece) -> tuple[Piece, ...]
 
 
 def _moved(search: _Search, gone: Sequence[Piece]) -> _Moved:
-    """Those who fit elsewhere now, by identity; the last to be asked first. Changes nothing."""
+    """Those who fit elsewhere now, by identity; the last to be asked first. Changes nothing.
+
+    No more than the rules allow, and none that would have to hibernate on its way and cannot.
+    """
     if not search.may_move:
         return {}
     ledger, mark = search.ledger, search.ledger.mark()
     found: _Moved = {}
     for piece in reversed(gone):
+        if len(found) >= ledger.rules.most_moved:
+            break
+        if piece.is_rest and not piece.member.view.can_hibernate:
+            continue
         if spots := _places(ledger, piece.member, len(piece.spots)):
             ledger.grant(piece.member, spots)
             found[id(piece)] = (piece, spots)

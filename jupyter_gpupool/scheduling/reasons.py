@@ -6,6 +6,7 @@ counted is counted once for all of them: thousands in line cost little.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from jupyter_gpupool.pool.units import format_bytes, plural
@@ -16,6 +17,7 @@ from .bounds_wording import at_guarantee, at_limit
 from .counting import Counting, Gang
 from .decisions import Constraint, Waiting
 from .ledger import Ledger, Member
+from .moving import Untaken
 from .reservations import is_near
 from .shape import Obstacle, WorkerShape
 
@@ -60,18 +62,20 @@ class _Telling:
         self._ahead: Counter[int] = Counter()
         self._over = most_over(ledger)
         self._booked = tuple(_lacking_booked(ledger))
+        self._untaken = Untaken(ledger)
 
     def of(self, hindrance: Hindrance) -> Waiting:
         member, constraint = hindrance.member, hindrance.constraint
         seen = self._see(member.view.worker)
         if seen.largest.workers < member.view.minimum:
             return self._waiting(member, Constraint.NEVER, self._never(member, seen), seen)
-        if constraint is Constraint.DEVICES and seen.free >= member.needs:
+        moves = self._untaken.count_for(member) if constraint is Constraint.DEVICES else 0
+        if constraint is Constraint.DEVICES and (moves or seen.free >= member.needs):
             constraint = Constraint.GANG
-        reason = self._reason(hindrance, constraint, seen)
+        reason = self._reason(hindrance, constraint, seen, moves)
         waiting = self._waiting(member, constraint, reason, seen)
         self._ahead[seen.bays] += 1
-        return waiting
+        return replace(waiting, moves=moves) if moves else waiting
 
     def _waiting(self, member: Member, constraint: Constraint, reason: str, seen: _Seen) -> Waiting:
         place = self._ahead_of(seen) + 1
@@ -92,7 +96,7 @@ class _Telling:
         )
         return " ".join(filter(None, told))
 
-    def _reason(self, hindrance: Hindrance, constraint: Constraint, seen: _Seen) -> str:
+    def _reason(self, hindrance: Hindrance, constraint: Constraint, seen: _Seen, moves: int) -> str:
         member = hindrance.member
         match constraint:
             case Constraint.LIMIT:
@@ -100,9 +104,9 @@ class _Telling:
             case Constraint.GUARANTEE:
                 return at_guarantee(self._ledger, member, hindrance.queue)
             case _:
-                return self._short(member, constraint, seen)
+                return self._short(member, constraint, seen, moves)
 
-    def _short(self, member: Member, constraint: Constraint, seen: _Seen) -> str:
+    def _short(self, member: Member, constraint: Constraint, seen: _Seen, moves: int) -> str:
         ahead = self._ahead_of(seen)
         start = f"{plural(ahead, 'claim')} ahead; waiting" if ahead else "Waiting"
         needed, each = _lacks(member), max(1, member.view.worker.devices)
@@ -111,6 +115,8 @@ class _Telling:
         parts = [f"{start} for {lacking * each} of {what}" if lacking else f"{start} for {what}"]
         if constraint is Constraint.GANG:
             parts.append("enough are free, but not together")
+        if moves:
+            parts.append(f"it would fit if {plural(moves, 'claim')} moved")
         if constraint is Constraint.RESERVED:
             parts.append(f"what is free is kept for {self._keepers(member)}")
         parts += [part for part in (self._share_of_others(member), seen.obstacles) if part]

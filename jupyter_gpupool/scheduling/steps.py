@@ -128,6 +128,7 @@ def _enter(ledger: Ledger, claimant: Member, room: Room, made: Made) -> None:
         piece.member.turn = Turn.GAVE
     for piece in room.taken:
         made.given.setdefault(piece.member.view.id, []).append((piece, claimant))
+    going_on = {piece.member.view.id for piece, _ in room.moved if piece.member.spots}
     ledger.grant(claimant, room.spots)
     ledger.promise(claimant, room.spots)
     claimant.turn = Turn.SERVED
@@ -135,4 +136,5 @@ def _enter(ledger: Ledger, claimant: Member, room: Room, made: Made) -> None:
     for piece, spots in room.moved:
         ledger.grant(piece.member, spots)
         piece.member.turn = Turn.MOVED
-        made.moves.append(move_of(ledger, claimant, piece, spots))
+        goes_on = piece.member.view.id in going_on
+        made.moves.append(move_of(ledger, claimant, piece, spots, goes_on=goes_on))

@@ -62,12 +62,16 @@ def _why(ledger: Ledger, member: Member, claimant: Member, count: int) -> str:
     )
 
 
-def move_of(ledger: Ledger, claimant: Member, piece: Piece, spots: Sequence[Spot]) -> Move:
-    """A claim's way to another place."""
+def move_of(
+    ledger: Ledger, claimant: Member, piece: Piece, spots: Sequence[Spot], *, goes_on: bool
+) -> Move:
+    """A claim's way to another place; it `goes_on` if it keeps other workers meanwhile."""
     return Move(
         claim_id=piece.member.view.id,
         workers=ledger.named(piece.spots),
         to=ledger.named(spots),
         claimant=claimant.view.id,
+        busy=not piece.member.view.idle,
+        goes_on=goes_on,
         reason=f"Moved so that a claim of {claimant.view.queue} fits.",
     )

@@ -76,8 +76,9 @@ class MadeAnew:
         for take in decided.takes:
             self._hold(take.claim_id, _without(self._claims[take.claim_id].held, take.workers))
         for move in decided.moves:
-            self._hold(move.claim_id, ())
-            self._hold(move.claim_id, move.to)
+            left = tuple(_without(self._claims[move.claim_id].held, move.workers))
+            self._hold(move.claim_id, left)
+            self._hold(move.claim_id, (*left, *move.to))
         for grant in decided.grants:
             self._hold_more(grant.claim_id, grant.workers)
         for promise in decided.promises:

@@ -166,8 +166,8 @@ def _carry_out(simulation: _Simulation, decided: Decisions) -> None:
             _hibernate(simulation, simulation.runs[take.claim_id])
         elif take.how is TakeHow.RELEASE:
             _lose(simulation, take.claim_id)
-    for move in decided.moves:
-        _hibernate(simulation, simulation.runs[move.claim_id])
+    for claim_id in dict.fromkeys(move.claim_id for move in decided.moves if not move.goes_on):
+        _hibernate(simulation, simulation.runs[claim_id])
     for claim_id in _served(decided):
         _run(simulation, claim_id)
 

@@ -28,6 +28,8 @@ firm = true
 [scheduling]
 grace = "1min"
 surplus_order = "least_attained_service"
+moves = "done"
+most_moved = 2
 """
 
 
@@ -54,6 +56,17 @@ def test_rules_and_classes_are_read():
     )
     assert policy.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE
     assert (policy.grace_s, policy.reclaims) == (60, True)
+    assert (policy.rules.may_move, policy.rules.tells_moves, policy.rules.most_moved) == (
+        True,
+        False,
+        2,
+    )
+
+
+def test_nobody_moves_unless_the_policy_says_so():
+    """What would do is told, as in a pool without any policy."""
+    for policy in (parse_policy("[queues.a]"), Policy()):
+        assert (policy.rules.may_move, policy.rules.tells_moves) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +82,9 @@ def test_rules_and_classes_are_read():
         ("[queues.a]\n[scheduling]\ngrace = '2h'", "scheduling.grace: "),
         ("[queues.a]\n[priorities.x]\nrank = 1.5", "priorities.x.rank: "),
         ("[queues.a]\n[scheduling]\nhalf_life = '0s'", "scheduling.half_life: "),
+        ("[queues.a]\n[scheduling]\nmoves = 'no'", "scheduling.moves: "),
+        ("[queues.a]\n[scheduling]\nmost_moved = 0", "scheduling.most_moved: "),
+        ("[queues.a]\n[scheduling]\nmost_moved = 1.5", "scheduling.most_moved: "),
         ("[queues.a]\nper_user = { gpu_hours = 1, period = '0s' }", "queues.a.per_user.period: "),
         ('[queues."a\\nb"]', r"queues.'a\nb': it holds what cannot be printed."),
         (f"[queues.{'x' * 9999}]", f"queues.{'x' * 60}…: "),

@@ -50,7 +50,11 @@ async def read_policy(caller: UserCaller, service: TheService) -> Response:
     """The queues as they stand now; the document and its admins' words are for admins alone."""
     standings, books = await service.queue_standings.now(), service.books
     now_s = service.clock.now().timestamp()
-    queues = queue_views(Looking(caller=caller, books=books, standings=standings, now_s=now_s))
+    await service.waits.refresh()
+    waits = service.waits.last
+    queues = queue_views(
+        Looking(caller=caller, books=books, standings=standings, waits=waits, now_s=now_s)
+    )
     view = PolicyView(revision=books.policy.revision, queues=queues)
     if caller.is_admin:
         applied = await _revision(service, view.revision)

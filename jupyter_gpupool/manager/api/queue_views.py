@@ -9,11 +9,12 @@ from jupyter_gpupool.manager.service.accounting import spent_s
 from jupyter_gpupool.manager.service.books import Books
 from jupyter_gpupool.manager.service.queue_standings import QueueStanding, Standings
 from jupyter_gpupool.manager.service.records import UsageRecord
-from jupyter_gpupool.pool.claim import OVER
-from jupyter_gpupool.pool.ids import UserName
+from jupyter_gpupool.pool.claim import OVER, WAITING
+from jupyter_gpupool.pool.ids import ClaimId, UserName
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.policy import QueueTerms, Resources, UserTerms
 from jupyter_gpupool.protocol.policy_views import AmountsView, QueueView, YoursView
+from jupyter_gpupool.scheduling.decisions import Waiting
 from jupyter_gpupool.scheduling.queues import user_leaf
 
 _THOUSANDTHS = 1000
@@ -27,19 +28,25 @@ class Looking:
     """Who looks at the queues, at what, and when.
 
     Attributes:
+        waits: Why claims wait, as last explained.
         now_s: Seconds since 1970 (UTC).
     """
 
     caller: Caller
     books: Books
     standings: Standings
+    waits: Mapping[ClaimId, Waiting]
     now_s: float
 
 
 def queue_views(looking: Looking) -> tuple[QueueView, ...]:
     """The queues in the document's order: all to an admin, to a user those they may claim in."""
     claims = _open_claims(looking.caller.user, looking.books)
-    return tuple(_queue_view(terms, claims[terms.name], looking) for terms in _shown(looking))
+    if_moved = _fit_if_moved(looking)
+    return tuple(
+        _queue_view(terms, claims[terms.name], if_moved[terms.name], looking)
+        for terms in _shown(looking)
+    )
 
 
 def _shown(looking: Looking) -> Sequence[QueueTerms]:
@@ -57,7 +64,18 @@ def _open_claims(user: UserName, books: Books) -> Counter[str]:
     return Counter(queue.name for queue in queues if queue is not None)
 
 
-def _queue_view(terms: QueueTerms, claims: int, looking: Looking) -> QueueView:
+def _fit_if_moved(looking: Looking) -> Counter[str]:
+    """How many claims would fit if others moved, by queue and all above it."""
+    books, found = looking.books, Counter[str]()
+    for wait in looking.waits.values():
+        record = books.claims.get(wait.claim_id) if wait.moves else None
+        if record is not None and record.claim.phase in WAITING:
+            queue = books.policy.queue_of(record.claim)
+            found.update(() if queue is None else books.policy.tree.path(queue.name))
+    return found
+
+
+def _queue_view(terms: QueueTerms, claims: int, if_moved: int, looking: Looking) -> QueueView:
     standing = looking.standings.get(terms.name, _NO_STANDING)
     used = looking.books.usage.get(user_leaf(terms.name, looking.caller.user))
     people = _people(terms) if looking.caller.is_admin else {}
@@ -72,6 +90,7 @@ def _queue_view(terms: QueueTerms, claims: int, looking: Looking) -> QueueView:
         held=standing.held / WHOLE_DEVICE,
         waiting=standing.waiting / WHOLE_DEVICE,
         waiting_claims=standing.waiting_claims,
+        fit_if_moved=if_moved,
         used_gpu_hours=round(standing.used_s / _HOUR_S, 3),
         yours=_yours(terms.per_user, used, claims, looking.now_s),
         **people,

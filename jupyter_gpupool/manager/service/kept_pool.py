@@ -111,14 +111,7 @@ class KeptPool:
         return self._passed(books, books.decide())
 
     def _passed(self, books: KeptBooks, decided: Decisions) -> Passed:
-        self._touched = frozenset(
-            (
-                *(grant.claim_id for grant in decided.grants),
-                *(taken.claim_id for taken in decided.takes),
-                *(move.claim_id for move in decided.moves),
-                *(promise.claim_id for promise in decided.promises),
-            )
-        )
+        self._touched = decided.concerned
         self._may_go_on = decided.unfinished
         waits = books.somebody_waits
         return Passed(decided=decided, is_explained=False, somebody_waits=waits)

@@ -11,6 +11,7 @@ from jupyter_gpupool.pool.claim import OVER, Claim
 from jupyter_gpupool.pool.ids import ClaimId
 from jupyter_gpupool.pool.lease import WHOLE_DEVICE
 from jupyter_gpupool.pool.policy import Policy
+from jupyter_gpupool.pool.rules import SurplusOrder
 from jupyter_gpupool.pool.units import format_duration, plural, some_of
 from jupyter_gpupool.scheduling.amounts import NO_LIMIT
 from jupyter_gpupool.scheduling.queues import QueueTree
@@ -34,6 +35,7 @@ def effects_of(
         *_gone_classes(before.policy, after.policy, claims),
         *effects_on_reservations(view, before, after, now_s),
         *_begins_to_reclaim(view, before, after),
+        *_begins_to_move(view, before, after),
         *effects_of_idle_rules(view, before, after, now_s),
     )
 
@@ -150,10 +152,26 @@ def _gone_classes(before: Policy, after: Policy, claims: Iterable[Claim]) -> Ite
 
 
 def _begins_to_reclaim(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:
-    if after.policy.reclaims and not before.policy.reclaims and any(view.leases.values()):
+    if not any(view.leases.values()) or not after.policy.reclaims:
+        return
+    notice = f"from now on, after a notice of {format_duration(after.policy.grace_s)}."
+    if _is_by_service(after.policy):
+        if not (before.policy.reclaims and _is_by_service(before.policy)):
+            yield f"Claims that have held devices for longer can be hibernated for others {notice}"
+    elif not before.policy.reclaims:
+        yield f"What queues hold beyond their share can be taken back {notice}"
+
+
+def _is_by_service(policy: Policy) -> bool:
+    return policy.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE
+
+
+def _begins_to_move(view: View, before: PolicyInForce, after: PolicyInForce) -> Iterator[str]:
+    may_move = after.policy.rules.may_move and not before.policy.rules.may_move
+    if may_move and any(view.leases.values()):
         yield (
-            "What queues hold beyond their share can be taken back from now on, after a notice of"
-            f" {format_duration(after.policy.grace_s)}."
+            "Claims can be hibernated and resumed on other devices so that others fit, after a"
+            f" notice of {format_duration(after.policy.grace_s)}."
         )
 
 

@@ -15,6 +15,7 @@ from jupyter_gpupool.protocol.api import Role
 from jupyter_gpupool.protocol.policy import parse_policy
 
 _URL = "/api/v1/policy"
+_CLAIMS = "/api/v1/claims"
 TEAMS = """
 [queues.research]
 guarantee = { gpus = 2 }
@@ -261,6 +262,22 @@ async def test_admin_sees_how_every_queue_stands(site, admin):
     assert vision["limit"]["models"] == {"a100": 1}
     assert (vision["users"], vision["leads"]) == (["ann"], ["eve"])
     assert [queue["name"] for queue in theirs["queues"]] == ["vision", "others"]
+
+
+async def test_admin_sees_how_many_claims_would_fit_if_others_moved(site):
+    """As many as are told so themselves, in their queue and in those above it."""
+    agents = [await site.host(name, 2) for name in ("a", "b")]
+    async with await site.client("ann") as ann, await site.client("root", Role.ADMIN) as admin:
+        await apply(admin, '[queues.lab]\n[queues.team]\nparent = "lab"\nusers = ["*"]\n')
+        for near in ("a", "b"):
+            await ann.post(_CLAIMS, json={"workers": {"min": 1, "max": 1}, "near": near})
+        for agent in agents:
+            await site.come_up(agent)
+        pair = {"workers": {"min": 1, "max": 1}, "gpus_per_worker": 2}
+        told = (await ann.post(_CLAIMS, json=pair)).json()["wait"]["reason"]
+        queues = {queue["name"]: queue for queue in (await admin.get(_URL)).json()["queues"]}
+    assert "it would fit if 1 claim moved" in told
+    assert {name: queue["fit_if_moved"] for name, queue in queues.items()} == {"lab": 1, "team": 1}
 
 
 async def test_user_sees_their_own_queues_and_nobodys_name(site, admin):

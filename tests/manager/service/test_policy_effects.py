@@ -224,3 +224,30 @@ async def test_rule_that_asks_what_nobody_can_tell_is_told(pool):
     )
     own = 'match = { models = ["mig"] }\nsignals = ["tasks", "calls", "kernel"]\n'
     assert await change(pool, BEFORE + RULE.replace('"all"', '"parts"') + own + RULE) == ()
+
+
+SERVICE = 'surplus_order = "least_attained_service"\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('moves = "done"\n', "Claims can be hibernated and resumed on other devices so that"),
+        ('moves = "proposed"\n', None),
+        ("reclaim = true\n", "What queues hold beyond their share can be taken back from now on"),
+        (
+            f"reclaim = true\n{SERVICE}",
+            "Claims that have held devices for longer can be hibernated",
+        ),
+        (f"reclaim = false\n{SERVICE}", None),
+    ],
+)
+async def test_what_may_be_taken_from_now_on_is_told(pool, more, told):
+    """Where anybody holds anything."""
+    await pool.joined("a", 2)
+    users = '[queues.others]\nusers = ["*"]\n[scheduling]\n'
+    await change(pool, f"{users}reclaim = false\n")
+    await pool.claim()
+    after = more if "reclaim" in more else f"reclaim = false\n{more}"
+    effects = await change(pool, f"{users}{after}# other\n")
+    assert [each.startswith(told or "-") for each in effects] == [True] * (told is not None)
