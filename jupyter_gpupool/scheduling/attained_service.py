@@ -18,9 +18,12 @@ from heapq import heapify, heappop, heappush
 from .bounds import Hindrance, stops
 from .decisions import Constraint, Decisions
 from .giving_way import room_for
+from .inventory import Spot
+from .kept import Kept
 from .ledger import Member
 from .making_room import Room
 from .may_give import stays_inside
+from .served import Served
 from .service_books import ServiceBooks
 from .service_decisions import ServiceDecisions
 from .service_line import Entry, Group, Likeness
@@ -41,19 +44,30 @@ class _Pass:
     """One pass.
 
     Attributes:
+        kept: What is kept for bookings; None if nothing is.
+        takes: Whether others may be asked to give.
         free: Thousandths of devices that nobody holds, brought up to date after every change.
         too_big: By shape, the smallest number of workers for which nothing free was enough.
     """
 
     books: ServiceBooks
     made: ServiceDecisions
+    kept: Kept | None = None
+    takes: bool = True
     free: int = 0
     too_big: dict[WorkerShape, int] = field(default_factory=dict)
 
 
-def decide(books: ServiceBooks) -> Decisions:
-    """Serve whoever's turn it is, and enter it in the books, until nobody more can be served."""
-    one = _Pass(books, ServiceDecisions(books.ledger))
+def decide(books: ServiceBooks, kept: Kept | None = None, *, takes: bool = True) -> Decisions:
+    """Serve whoever's turn it is, and enter it in the books, until nobody more can be served.
+
+    Args:
+        books: Claims and devices.
+        kept: What is kept for bookings, if anything is; its queues may have it.
+        takes: Whether others may be asked to give.
+    """
+    kept = kept if kept is not None and kept.reservations else None
+    one = _Pass(books, ServiceDecisions(books.ledger), kept, takes)
     _keep_promises(one)
     one.free = books.ledger.inventory.free_thousandths()
     while _walk(one):
@@ -62,7 +76,7 @@ def decide(books: ServiceBooks) -> Decisions:
     return one.made.decisions()
 
 
-def hindered(books: ServiceBooks) -> Iterator[Hindrance]:
+def hindered(books: ServiceBooks, kept: Kept) -> Iterator[Hindrance]:
     """What keeps each claim that still waits, in the order in which they are served."""
     ledger = books.ledger
     line = sorted(
@@ -72,7 +86,7 @@ def hindered(books: ServiceBooks) -> Iterator[Hindrance]:
     )
     for _, member in line:
         hindrance = stops(ledger, member, member.needs)
-        yield hindrance or Hindrance(member, Constraint.DEVICES)
+        yield hindrance or Hindrance(member, kept.constraint(member, member.needs))
 
 
 def _keep_promises(one: _Pass) -> None:
@@ -126,6 +140,8 @@ def _has_chance(one: _Pass, group: Group) -> bool:
     While a pool is full of claims that keep what they have, this is all that a group costs.
     """
     needed = group.likeness.thousandths
+    if one.kept is not None:
+        return True  # it may be one of those for whom something is kept
     if needed <= one.free and not _is_too_big(one, group.likeness):
         return True
     given = _given_at_most(one, group)
@@ -134,7 +150,7 @@ def _has_chance(one: _Pass, group: Group) -> bool:
 
 def _given_at_most(one: _Pass, group: Group) -> int:
     likeness = group.likeness
-    if likeness.grows:
+    if likeness.grows or not one.takes:
         return 0
     path = group.entries[0].served.member.path
     return one.books.holders.at_most(path, likeness.level, likeness.thousandths)
@@ -157,20 +173,34 @@ def _serve(one: _Pass, group: Group) -> _Met:
         return _Met.NOTHING
     if not _given_at_most(one, group):
         return _Met.NOTHING
-    room = room_for(ledger, one.books.holders, served)
+    room = _room(one, served)
     if room is None:
         return _Met.NOTHING
     _enter(one, member, room)
     return _Met.ROOM
 
 
+def _room(one: _Pass, served: Served) -> Room | None:
+    ledger, holders = one.books.ledger, one.books.holders
+    if one.kept is None:
+        return room_for(ledger, holders, served)
+    return one.kept.room(served.member, lambda: room_for(ledger, holders, served))
+
+
+def _placed(one: _Pass, likeness: Likeness, member: Member) -> tuple[Spot, ...]:
+    """Free spots for a claim, of what is kept too if it may have that."""
+    is_too_big, needs = _is_too_big(one, likeness), likeness.needs
+    if one.kept is not None:
+        return one.kept.place(member, needs, is_too_big=is_too_big)
+    return () if is_too_big else place(one.books.ledger, member, needs, needs)
+
+
 def _serve_from_free(one: _Pass, likeness: Likeness, member: Member) -> bool:
-    if _is_too_big(one, likeness):
-        return False
-    spots = place(one.books.ledger, member, likeness.needs, likeness.needs)
+    spots = _placed(one, likeness, member)
     if not spots:
         # Who is too big now is too big until somebody gives way.
-        one.too_big[likeness.worker] = likeness.needs
+        needs = likeness.needs
+        one.too_big[likeness.worker] = min(needs, one.too_big.get(likeness.worker, needs))
         return False
     one.made.grant(member, spots)
     one.books.grant(member, spots)
@@ -188,3 +218,5 @@ def _enter(one: _Pass, claimant: Member, room: Room) -> None:
     books.grant(claimant, room.spots)
     one.free = books.ledger.inventory.free_thousandths()
     one.too_big.clear()
+    if one.kept is not None:
+        one.kept.freed()

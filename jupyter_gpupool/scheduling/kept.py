@@ -183,6 +183,11 @@ class Kept:
         self._too_big.clear()
         self._enough.clear()
 
+    def freed(self) -> None:
+        """Somebody has given something back: who found no room may find some now."""
+        self._too_big.clear()
+        self._fitting.clear()
+
     def close(self) -> None:
         """Show everything again, before the books are counted."""
         self._show([r for r in self.reservations if r.is_hidden])

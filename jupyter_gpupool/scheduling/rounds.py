@@ -18,7 +18,7 @@ from .decisions import Constraint, Decisions, Notice, Promise, Waiting
 from .fitting import Sieve
 from .granting import serve
 from .kept import Kept
-from .ledger import Ledger, Member
+from .ledger import Ledger, Member, Turn
 from .overrunning import searches_beside
 from .pool_view import PoolView
 from .reasons import freeing, reasons
@@ -61,7 +61,7 @@ def decide(
         made: Told who was touched, for books that live on.
     """
     if ledger.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE:
-        return _by_attained_service(ledger, explain=explain)
+        return _by_attained_service(ledger, steps, explain=explain)
     made = made or Made()
     ledger.inventory.expect(workload_of(ledger.expected.items()))
     keep_promises(ledger, ledger.members.values(), made)
@@ -105,15 +105,32 @@ def _make_room(
     return holders.unfinished
 
 
-def _by_attained_service(ledger: Ledger, *, explain: bool) -> Decisions:
-    """Take the one step that this order of the surplus has instead of all others."""
+def _by_attained_service(ledger: Ledger, steps: Steps, *, explain: bool) -> Decisions:
+    """Keep what is booked, and take the one step that this order has instead of all others."""
+    takes, kept = Steps.RECLAIM in steps, Kept(ledger)
+    notices = clear_for(ledger, ledger.bookings, kept)
     books = ServiceBooks(ledger)
-    made = attained_service.decide(books)
-    if not explain:
-        return made
-    return replace(
-        made, waits=tuple(_waits(ledger, attained_service.hindered(books), made.promises))
-    )
+    made = attained_service.decide(books, kept, takes=takes)
+    hindered = list(attained_service.hindered(books, kept)) if explain else []
+    if ledger.rules.may_move and Steps.MOVE in steps:
+        made = _with_moves(ledger, kept, made)
+    kept.close()
+    waiting = (each for each in hindered if not each.member.promised)
+    waits = _waits(ledger, waiting, made.promises) if explain else ()
+    return replace(made, waits=tuple(waits), notices=notices if takes else ())
+
+
+def _with_moves(ledger: Ledger, kept: Kept, made: Decisions) -> Decisions:
+    """Look for moves for those for whom nobody gave way; whoever got or gave anything stays."""
+    for claim_id in made.concerned:
+        ledger.members[claim_id].turn = Turn.SERVED
+    members, found = ledger.members.values(), Made()
+    waiting = [m for m in members if m.needs and not m.promised and m.turn is Turn.NONE]
+    for search in searches_beside(kept, SEARCHES):
+        if search.step is Steps.MOVE:
+            make_room_for_each(Holders(ledger), waiting, search, found)
+    moves, promises = (*made.moves, *found.moves), (*made.promises, *found.promises)
+    return replace(made, moves=moves, promises=promises)
 
 
 def _in_line(ledger: Ledger, hindered: Iterable[Hindrance]) -> Iterator[Hindrance]:

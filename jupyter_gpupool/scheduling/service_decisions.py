@@ -1,6 +1,7 @@
 """What a pass of least attained service has decided so far, gathered into actions at its end.
 
-Filled by `attained_service`. Who gives way and fits elsewhere in the same pass is moved.
+Filled by `attained_service`. Who gives way and fits elsewhere in the same pass is moved, be it with
+all of its workers or with those that it gives.
 """
 
 from dataclasses import dataclass, field
@@ -42,10 +43,16 @@ class ServiceDecisions:
         self._granted: dict[ClaimId, tuple[Member, list[Spot]]] = {}
         self._promised: dict[ClaimId, tuple[Member, list[Spot]]] = {}
         self._given: dict[ClaimId, _Given] = {}
+        # By bay, the devices of which anything was given.
+        self._freeing: dict[int, int] = {}
 
     def grant(self, member: Member, spots: tuple[Spot, ...]) -> None:
-        """A claim gets these, now."""
-        self._granted.setdefault(member.view.id, (member, []))[1].extend(spots)
+        """A claim gets these: now, or if others have just given any of it, once they are freed."""
+        is_promised = member.view.id in self._promised
+        if is_promised or any(spot.devices & self._freeing.get(spot.bay, 0) for spot in spots):
+            self.promise(member, spots)
+        else:
+            self._granted.setdefault(member.view.id, (member, []))[1].extend(spots)
 
     def promise(self, member: Member, spots: tuple[Spot, ...]) -> None:
         """A claim gets these as soon as others have given them."""
@@ -56,6 +63,8 @@ class ServiceDecisions:
         member = piece.member
         given = self._given.setdefault(member.view.id, _Given(member, claimant, is_owed))
         given.spots.extend(piece.spots)
+        for spot in piece.spots:
+            self._freeing[spot.bay] = self._freeing.get(spot.bay, 0) | spot.devices
         given.goes_on = bool(member.spots)
 
     def decisions(self) -> Decisions:
@@ -83,9 +92,14 @@ class ServiceDecisions:
             ),
         )
 
-    @staticmethod
-    def _goes_elsewhere(given: _Given) -> bool:
-        return not given.goes_on and bool(given.member.spots)
+    def _goes_elsewhere(self, given: _Given) -> bool:
+        return bool(self._gets(given) if given.goes_on else given.member.spots)
+
+    def _gets(self, given: _Given) -> list[Spot]:
+        """What a claim that has given something gets in the same pass."""
+        claim_id = given.member.view.id
+        served = (self._granted.get(claim_id), self._promised.get(claim_id))
+        return [spot for each in served if each is not None for spot in each[1]]
 
     def _take(self, given: _Given) -> Take:
         view, count = given.member.view, plural(len(given.spots), "worker")
@@ -102,8 +116,10 @@ class ServiceDecisions:
         return Move(
             claim_id=given.member.view.id,
             workers=self._ledger.named(given.spots),
-            to=self._ledger.named(given.member.spots),
+            to=self._ledger.named(self._gets(given) if given.goes_on else given.member.spots),
             claimant=given.claimant.view.id,
+            busy=not given.member.view.idle,
+            goes_on=given.goes_on,
             reason=f"Moved to make room for {_whom(given)}.",
         )
 

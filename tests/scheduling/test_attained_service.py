@@ -8,7 +8,8 @@ from service_pool import NOW_S, RULES, a_claim, a_host, a_tree, a_view, served, 
 from jupyter_gpupool.scheduling.decisions import Constraint, TakeHow
 from jupyter_gpupool.scheduling.ledger import Ledger
 from jupyter_gpupool.scheduling.queues import with_users
-from jupyter_gpupool.scheduling.rounds import plan
+from jupyter_gpupool.scheduling.reservations import Booking, tree_at
+from jupyter_gpupool.scheduling.rounds import Steps, plan
 from jupyter_gpupool.scheduling.service_books import ServiceBooks
 
 WHOLE_HOST = "h-0 h-1 h-2 h-3"
@@ -169,6 +170,36 @@ def test_who_gives_way_and_fits_elsewhere_moves():
     assert not decided.takes
 
 
+def test_worker_that_is_given_and_had_elsewhere_moves():
+    """Its claim goes on with the others, and is neither taken from nor given to beside that."""
+    decided = plan(
+        a_view(
+            a_claim("wide", workers=1, most=2, on=["h-0", "h-1"], attained_s=OLD),
+            a_claim("other", each=3, on=["g-0 g-1 g-2"]),
+            a_claim("new", each=3),
+            hosts=[a_host("g"), a_host("h")],
+        )
+    )
+    [move] = decided.moves
+    assert (move.claim_id, len(move.workers), [w.host_id for w in move.to]) == ("wide", 1, ["g"])
+    assert (decided.takes, decided.grants) == ((), ())
+
+
+def test_what_others_have_just_given_is_granted_to_nobody():
+    """Whoever else has use for it is promised it, and so is all that its claimant gets beside."""
+    decided = plan(
+        a_view(
+            a_claim("old", each=4, on=[WHOLE_HOST], attained_s=OLD),
+            a_claim("first", each=1, most=2, since_s=1.0),
+            a_claim("next", each=1, since_s=2.0),
+        )
+    )
+    assert stopped(decided) == ["old"]
+    assert decided.grants == ()
+    promised = {promise.claim_id: len(promise.workers) for promise in decided.promises}
+    assert promised == {"first": 2, "next": 1}
+
+
 def test_fewest_and_smallest_give_way():
     """Of one level, those are chosen who give no more than is needed."""
     decided = plan(
@@ -220,3 +251,64 @@ def test_next_moment_is_the_next_level():
     held = a_claim("held", each=2, on=["h-0 h-1"], attained_s=20.0)
     books = ServiceBooks(Ledger(a_view(held, rules=replace(RULES, least_stint_s=0.0))))
     assert books.next_s == NOW_S + 40.0
+
+
+CLASS = Booking(id="b", queue="speech", devices=2, from_s=NOW_S - 10, until_s=NOW_S + 1_000)
+
+
+def booked(*claims, booking=CLASS, steps=Steps.ALL):
+    """A pass beside a booking, in a pool where nobody is guaranteed anything else."""
+    view = a_view(*claims)
+    tree = tree_at(view.tree, (booking,), NOW_S)
+    return plan(replace(view, tree=tree, bookings=(booking,)), steps)
+
+
+def test_what_is_booked_goes_to_nobody_else():
+    """Though it is free, and whoever wants it is told for whom it is kept."""
+    decided = booked(a_claim("wants", workers=4))
+    assert decided.changes_nothing
+    assert "what is free is kept for speech" in decided.waits[0].reason
+
+
+def test_what_is_booked_goes_to_its_queue_however_much_that_has_had():
+    """It is kept for it, and not for who would stand before it."""
+    held = a_claim("held", each=2, on=["h-0 h-1"])
+    old = a_claim("old", queue="speech", workers=2, attained_s=OLDER)
+    assert served(booked(held, a_claim("new"), old)) == ["old"]
+
+
+def test_booked_queue_has_what_is_kept_and_what_others_give_together():
+    """One device is free and kept, and one more is owed."""
+    held = a_claim("held", workers=1, most=3, on=["h-0", "h-1", "h-2"], attained_s=OLD)
+    decided = booked(held, a_claim("wants", queue="speech", workers=2))
+    assert [(take.claim_id, len(take.workers)) for take in decided.takes] == [("held", 1)]
+    assert served(decided) == ["wants"]
+
+
+def test_who_holds_what_is_booked_is_told_before():
+    """What is lacking when the window opens, and no more."""
+    soon = replace(CLASS, from_s=NOW_S + 600)
+    held = a_claim("held", workers=1, most=3, on=["h-0", "h-1", "h-2"], attained_s=OLD)
+    notices = booked(held, booking=soon).notices
+    assert [(n.claim_id, len(n.workers), n.by_s) for n in notices] == [("held", 1, soon.from_s)]
+    assert booked(held, booking=soon, steps=Steps.GRANT).notices == ()
+
+
+def test_nobody_gives_where_nothing_is_taken_back():
+    """A policy may only order those who wait."""
+    old = a_claim("old", each=4, on=[WHOLE_HOST], attained_s=OLD)
+    view = a_view(old, a_claim("new", each=2))
+    assert plan(view).takes
+    assert plan(view, Steps.GRANT).changes_nothing
+
+
+def test_who_has_had_as_little_moves_so_that_a_gang_fits():
+    """Nobody has to give way; where moves are allowed, one goes elsewhere."""
+    hosts = [a_host("g", 2), a_host("h", 2)]
+    held = [a_claim("one", on=["g-0"]), a_claim("two", on=["h-0"])]
+    view = a_view(*held, a_claim("pair", each=2), hosts=hosts)
+    assert plan(view).changes_nothing
+    decided = plan(replace(view, rules=replace(RULES, may_move=True)))
+    assert (len(decided.moves), len(decided.takes)) == (1, 0)
+    assert served(decided) == ["pair"]
+    assert plan(replace(view, rules=replace(RULES, may_move=True)), Steps.GRANT).changes_nothing
