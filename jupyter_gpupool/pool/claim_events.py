@@ -162,7 +162,13 @@ class ResultsLost(ClaimEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeAsked(ClaimEvent):
-    """It wants devices again."""
+    """It wants devices again.
+
+    Attributes:
+        keeps_place: In line it stands where it stood before it hibernated.
+    """
+
+    keeps_place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ def hibernated_to_resuming(claim: Claim, event: happened.ResumeAsked, now: datet
     """It queues again, like a pending claim, and keeps its results for as long as that takes."""
     after = replace(
         along(claim, Phase.RESUMING, event, now),
-        wanted_since=now,
+        wanted_since=claim.wanted_since if event.keeps_place else now,
         warning=None,
         expires_at=claim.latest_end or claim.expires_at,
         hibernation=replace(

@@ -33,10 +33,12 @@ class Notice:
 
     Attributes:
         claimants: For whom; none of them wants it any more: the notice is void.
+        only_if_kept: It is taken only if the claim's results can be kept, else the claim stays.
     """
 
     deadline: datetime
     claimants: tuple[ClaimId, ...]
+    only_if_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

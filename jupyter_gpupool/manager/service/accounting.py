@@ -7,6 +7,7 @@ grows by a formula (`scheduling.usage`) and not by samples.
 from dataclasses import replace
 from math import inf
 
+from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
 from jupyter_gpupool.scheduling.queues import QueueTree
 from jupyter_gpupool.scheduling.usage import Usage, charge, usage_at
 
@@ -29,6 +30,12 @@ def with_held(record: UsageRecord, held: int, now_s: float, *, half_life_s: floa
     decayed = charge(record.decayed, change, now_s, half_life_s=half_life_s)
     spent = charge(record.spent, held - record.spent.held, now_s, half_life_s=inf)
     return replace(record, decayed=decayed, spent=spent)
+
+
+def service_s(lease: Lease, now_s: float) -> float:
+    """Device-seconds that a claim has had of a lease until now."""
+    held_s = max(0.0, now_s - lease.granted_at.timestamp())
+    return held_s * lease.thousandths / WHOLE_DEVICE
 
 
 def spent_s(record: UsageRecord, now_s: float, period_s: int) -> float:

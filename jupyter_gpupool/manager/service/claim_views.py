@@ -12,27 +12,31 @@ from jupyter_gpupool.pool.claim import WAITING, Claim, Phase
 from jupyter_gpupool.pool.host import Host, HostPhase
 from jupyter_gpupool.pool.idle_rule import Ground
 from jupyter_gpupool.pool.ids import ClaimId, HostId
-from jupyter_gpupool.pool.lease import WHOLE_DEVICE, Lease
+from jupyter_gpupool.pool.lease import Lease
 from jupyter_gpupool.pool.request import ClaimRequest
 from jupyter_gpupool.pool.rules import SurplusOrder
 from jupyter_gpupool.scheduling.pool_view import ClaimView
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
+from .accounting import service_s
 from .environments import Barring
 from .giving_up import MOST_FAILURES, failures_in_window
 from .records import ClaimRecord
 from .sight import Sight
 from .standing import View
+from .staying import ASKED_AGAIN_S
 from .stirred import Stirred
 from .worker_shapes import Rooms, worker_shape
 
 _HOLDS = (Phase.STARTING, Phase.RUNNING)
+_ON_THE_WAY = (Phase.HIBERNATING, Phase.HIBERNATED)
+"""Where a claim is that has given what it had and is not ready to go on elsewhere."""
 
 
 def claim_views(
     view: View, sight: Sight, news: Stirred | None, now_s: float, monotonic_s: float
 ) -> tuple[ClaimView, ...]:
-    """Every claim that waits, or holds anything that stays.
+    """Every claim that waits, holds anything that stays, or is on its way to other devices.
 
     Args:
         view: The books, or a unit of work on them.
@@ -97,16 +101,38 @@ class _Looking:
         """The claim as it stands, if passes see it."""
         phase = record.claim.phase
         if phase in WAITING:
-            return self._make(record, ())
-        leases = tuple(self._view.leases_of(record.claim.id)) if phase in _HOLDS else ()
-        if phase not in _HOLDS or _is_all_taken(leases):
-            return None
-        return self._make(record, leases)
+            return self._make(record, self._leases_of_waiting(record))
+        if phase in _HOLDS:
+            leases = tuple(self._view.leases_of(record.claim.id))
+            is_seen = record.moving is not None or not _is_all_taken(leases)
+            return self._make(record, leases) if is_seen else None
+        is_on_its_way = phase in _ON_THE_WAY and record.moving is not None
+        return self._make(record, ()) if is_on_its_way and record.promised else None
 
     def varies(self, record: ClaimRecord) -> bool:
         """Whether time alone, or leases that are not the claim's, may change what is seen of it."""
         by_leases = record.claim.request.devices.memory_bytes
-        return bool(by_leases or self._view.failures.get(record.claim.id))
+        by_time = self._view.failures.get(record.claim.id) or self._stays(record)
+        return bool(by_leases or by_time)
+
+    def _leases_of_waiting(self, record: ClaimRecord) -> tuple[Lease, ...]:
+        """What a claim that waits is still giving back, if anybody asks what it has had."""
+        return tuple(self._view.leases_of(record.claim.id)) if self._by_service else ()
+
+    def _awaits(self, record: ClaimRecord, leases: Iterable[Lease]) -> bool:
+        """Whether others still hold what they give for it, or it is itself not ready to go on."""
+        if record.claim.id in self._awaiting:
+            return True
+        if record.moving is None:
+            return False  # as good as all, and each pass asks each
+        if record.claim.phase in _ON_THE_WAY:
+            return True
+        return any(x.counts and not x.stays for x in leases)
+
+    def _stays(self, record: ClaimRecord) -> bool:
+        """Whether its results could not be kept lately: it is not asked to hibernate again."""
+        stayed = record.stayed_at
+        return stayed is not None and self._now_s < stayed.timestamp() + ASKED_AGAIN_S
 
     def _make(self, record: ClaimRecord, every: tuple[Lease, ...]) -> ClaimView:
         """All together: nothing of it decides anything by itself."""
@@ -131,13 +157,11 @@ class _Looking:
             worker=shape,
             held=tuple(HeldWorker(lease.host_id, lease.devices) for lease in leases),
             promised=record.promised,
-            awaits=claim.id in self._awaiting,
+            awaits=self._awaits(record, every),
             started_s=min(granted_s, default=None),
-            attained_s=self._attained_s(leases),
+            attained_s=self._attained_s(record, every),
             idle=_is_idle(claim),
-            # Whose results are on their way back cannot be asked to keep them again just now.
-            can_hibernate=not self._by_service
-            and (claim.phase in WAITING or not claim.awaits_results),
+            can_hibernate=self._can_hibernate(record),
             hibernated=claim.phase is Phase.RESUMING,
             expected_s=_seconds(request.expected),
             time_limit_s=_seconds(request.time_limit),
@@ -148,16 +172,21 @@ class _Looking:
             scheduler_host=None if claim.scheduler is None else claim.scheduler.host_id,
         )
 
-    def _attained_s(self, leases: Sequence[Lease]) -> float:
+    def _can_hibernate(self, record: ClaimRecord) -> bool:
+        claim = record.claim
+        # Whose results are on their way back cannot be asked to keep them again just now.
+        is_whole = claim.phase in WAITING or not claim.awaits_results
+        return is_whole and not self._stays(record)
+
+    def _attained_s(self, record: ClaimRecord, leases: Sequence[Lease]) -> float:
         if not self._by_service:
             return 0.0  # nobody asks
-        return sum(
-            max(0.0, self._now_s - lease.granted_at.timestamp()) * lease.thousandths / WHOLE_DEVICE
-            for lease in leases
-        )
+        return record.served_s + sum(service_s(lease, self._now_s) for lease in leases)
 
     def _bounds(self, record: ClaimRecord, held: int) -> tuple[int, int]:
         claim = record.claim
+        if claim.phase in _ON_THE_WAY:
+            return len(record.promised), len(record.promised)
         if claim.phase in WAITING:
             # It may shrink to nothing, but it starts with at least one worker.
             return max(1, claim.bounds.minimum), max(1, claim.bounds.maximum)

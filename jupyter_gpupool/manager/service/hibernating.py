@@ -18,6 +18,7 @@ from jupyter_gpupool.protocol.link import ProcessPhase
 from .arrows import end_leases, take
 from .claims import owned
 from .once import OnceKey, once
+from .staying import is_asked_gently, stay, stop_moving
 from .unit import UnitOfWork
 
 _UNDER_WAY = frozenset({Phase.HIBERNATING, Phase.HIBERNATED})
@@ -115,6 +116,8 @@ def not_kept(unit: UnitOfWork, claim_id: ClaimId, event: NotKept) -> None:
             is_up = _is_registered(unit, lease)
             phase = LeasePhase.RUNNING if is_up else LeasePhase.GRANTED
             unit.put_lease(lease.moved(phase, event.reason, unit.now))
+    if is_asked_gently(unit, claim_id):
+        stay(unit, claim_id, event.reason)
 
 
 def hibernate_too_slow(unit: UnitOfWork, claim_id: ClaimId) -> None:
@@ -129,6 +132,7 @@ def hibernate_too_slow(unit: UnitOfWork, claim_id: ClaimId) -> None:
 
 def _hibernate(unit: UnitOfWork, claim: Claim, reason: str) -> str:
     if claim.phase in _UNDER_WAY:
+        stop_moving(unit, claim.id)
         return claim.id
     if claim.phase is Phase.RUNNING:
         refuse_while_returning(claim)
@@ -137,6 +141,8 @@ def _hibernate(unit: UnitOfWork, claim: Claim, reason: str) -> str:
         take(unit, claim.id, asked)
     else:
         begin_hibernating(unit, claim.id, asked)
+    # Its user's word: it goes nowhere. What it gives back is still for whom that was promised.
+    stop_moving(unit, claim.id)
     return claim.id
 
 

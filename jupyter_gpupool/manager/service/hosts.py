@@ -34,6 +34,7 @@ from .hibernating import not_kept
 from .idle_watching import watch_host
 from .kept_results import Room, keeping_events
 from .kept_room import no_room, waits_for_room
+from .moving import go_on
 from .process_problems import problems_changed
 from .records import ClaimRecord, HostToken
 from .standing import standing_of
@@ -275,6 +276,7 @@ def _keep_results(unit: UnitOfWork, report: HostReport, told: SchedulerReport) -
             not_kept(unit, claim.id, event)
         else:
             claim = take(unit, claim.id, event)
+    go_on(unit, claim.id)
 
 
 def _room(unit: UnitOfWork, record: ClaimRecord, keeping: Keeping | None) -> Room | None:

@@ -14,6 +14,7 @@ from jupyter_gpupool.pool.claim import WAITING, Phase
 from jupyter_gpupool.pool.claim_events import Granted, WorkersChanged
 from jupyter_gpupool.pool.ids import LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.pool.rules import SurplusOrder
 from jupyter_gpupool.scheduling.decisions import Decisions, Grant
 from jupyter_gpupool.scheduling.rounds import Steps, plan
 from jupyter_gpupool.scheduling.shape import HeldWorker
@@ -22,6 +23,7 @@ from . import promises
 from .arrows import take
 from .emptying import announce
 from .kept_pool import Passed
+from .moving import arrived, move_claims, promises_of
 from .pool_view import build
 from .scheduler_place import scheduler_place
 from .sight import Sight
@@ -47,7 +49,7 @@ def run_pass(unit: UnitOfWork, live_claims: int) -> Passed:
     clear_void(unit, promises.drop_broken(unit))
     passed = _look(unit, explain=live_claims <= _FEW_CLAIMS)
     for _ in range(_MOST_LOOKS - 1):
-        if passed.decided.changes_nothing or Steps.RECLAIM not in steps_of(unit):
+        if passed.decided.changes_nothing or not steps_of(unit) & (Steps.RECLAIM | Steps.MOVE):
             break
         passed = _look(unit, explain=live_claims <= _FEW_CLAIMS)
     return passed
@@ -56,10 +58,12 @@ def run_pass(unit: UnitOfWork, live_claims: int) -> Passed:
 def _look(unit: UnitOfWork, *, explain: bool) -> Passed:
     passed = _decide(unit, explain=explain)
     decided = passed.decided
+    promised = (*decided.promises, *promises_of(decided.moves))
     for taken in decided.takes:
-        take_back(unit, taken, decided.promises)
+        take_back(unit, taken, promised, only_if_kept=_keeps_who_cannot_hibernate(unit))
     announce(unit, decided.notices)
     promises.keep(unit, decided.promises)
+    move_claims(unit, decided.moves, promised)
     for grant in decided.grants:
         _carry_out(unit, grant)
     return passed
@@ -83,15 +87,27 @@ def ask(
 
 
 def steps_of(view: View) -> Steps:
-    """What the policy lets a pass do. Nothing is moved before hibernation keeps results."""
-    if view.policy.policy.reclaims:
-        return Steps.GRANT | Steps.RECLAIM | Steps.OUTRANK
-    return Steps.GRANT
+    """What the policy lets a pass do."""
+    policy, steps = view.policy.policy, Steps.GRANT
+    if policy.rules.may_move:
+        steps |= Steps.MOVE
+    if policy.reclaims:
+        steps |= Steps.RECLAIM | Steps.OUTRANK
+    return steps
+
+
+def _keeps_who_cannot_hibernate(view: View) -> bool:
+    """Whether a claim whose results cannot be kept keeps its place, whoever is in line before it.
+
+    So it is by attained service: whoever gives way there has done nothing wrong but to run long.
+    """
+    return view.policy.policy.rules.surplus_order is SurplusOrder.LEAST_ATTAINED_SERVICE
 
 
 def _carry_out(unit: UnitOfWork, grant: Grant) -> None:
     claim = unit.claims[grant.claim_id].claim
     promises.fulfil(unit, grant)
+    grant = arrived(unit, grant)
     if claim.phase in WAITING:
         _start(unit, grant)
     for lease in _leases(unit, grant):

@@ -19,6 +19,19 @@ AnnouncedKey = tuple[ClaimId, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moving:
+    """A claim is on its way to other devices: from the notice until they are granted.
+
+    Attributes:
+        claimant: For whom.
+        reason: Why, as its user was told.
+    """
+
+    claimant: ClaimId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRecord:
     """A claim with what its agents need.
 
@@ -27,7 +40,11 @@ class ClaimRecord:
         secrets: Made with the first grant.
         os_user: Whose processes it is, fixed by the first grant; None is the agent's own user.
         avoid: Hosts on which a start of it failed, until it runs.
-        promised: Workers it gets as soon as their devices are freed for it.
+        promised: Workers it gets as soon as their devices are freed for it; one that is moving
+            goes there.
+        moving: It gives what it has for others and goes on elsewhere; None if it does not.
+        stayed_at: When others needed its devices last and its results could not be kept.
+        served_s: Device-seconds of its leases that have ended.
     """
 
     claim: Claim
@@ -35,6 +52,9 @@ class ClaimRecord:
     os_user: str | None = None
     avoid: frozenset[HostId] = frozenset()
     promised: tuple[HeldWorker, ...] = ()
+    moving: Moving | None = None
+    stayed_at: datetime | None = None
+    served_s: float = 0.0
     secrets: ClaimSecrets | None = field(default=None, repr=False)
 
     @property

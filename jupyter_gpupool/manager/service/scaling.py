@@ -26,6 +26,7 @@ from .arrows import end_leases, take
 from .claims import owned, refuse_nothing
 from .hibernating import begin_hibernating, can_hibernate, not_kept, refuse_while_returning
 from .once import OnceKey, once
+from .staying import stop_moving
 from .unit import UnitOfWork
 
 _SLEEPS = (Phase.HIBERNATING, Phase.HIBERNATED)
@@ -73,7 +74,9 @@ def retire_now(unit: UnitOfWork, claim_id: ClaimId) -> None:
         return
     if _nobody_takes_over(unit, claim_id, leases):
         # Nobody registered to whom they could hand over: they would be lost for good.
-        otherwise = Otherwise.RELEASE if any(x.notice for x in retiring) else Otherwise.LEAVE
+        notices = [lease.notice for lease in retiring if lease.notice is not None]
+        ends = any(not notice.only_if_kept for notice in notices)
+        otherwise = Otherwise.RELEASE if ends else Otherwise.LEAVE
         asked = HibernateAsked(reason=_NOBODY, otherwise=otherwise, resumes=True)
         begin_hibernating(unit, claim_id, asked)
     else:
@@ -108,6 +111,7 @@ def _scale(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> str:
 def _scale_to_none(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> None:
     asked = HibernateAsked(reason=_TO_NONE, scaled=True)
     if claim.phase in _SLEEPS:
+        stop_moving(unit, claim.id)
         return  # it has none, and is about to have none
     if claim.phase in (Phase.PENDING, Phase.STARTING):
         refuse_nothing(bounds)
@@ -116,6 +120,7 @@ def _scale_to_none(unit: UnitOfWork, claim: Claim, bounds: WorkerBounds) -> None
         begin_hibernating(unit, claim.id, asked)
     else:
         take(unit, claim.id, asked)
+    stop_moving(unit, claim.id)
 
 
 def _wake(unit: UnitOfWork, claim: Claim, reason: str) -> Claim:

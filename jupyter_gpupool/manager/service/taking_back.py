@@ -30,6 +30,9 @@ from jupyter_gpupool.scheduling.shape import HeldWorker
 
 from .arrows import end_leases, settle, take
 from .hibernating import begin_hibernating, can_hibernate
+from .idle_subjects import hibernation_possible
+from .records import ClaimRecord
+from .staying import is_asked_gently, stay
 from .unit import UnitOfWork
 
 RECLAIM: Final = "reclaim"
@@ -38,15 +41,28 @@ RESERVATION: Final = "reservation"
 """The same: what it holds is reserved for another queue."""
 
 
-def take_back(unit: UnitOfWork, decided: Take, promises: Iterable[Promise]) -> None:
-    """Give notice of what a pass takes, or take it at once where nothing is lost by that."""
+def take_back(
+    unit: UnitOfWork, decided: Take, promises: Iterable[Promise], *, only_if_kept: bool
+) -> None:
+    """Give notice of what a pass takes, or take it at once where nothing is lost by that.
+
+    Args:
+        unit: Where it is written down.
+        decided: What is taken.
+        promises: All that the same pass promises anybody.
+        only_if_kept: A claim that would keep nothing stays if its results cannot be kept.
+    """
     claim = unit.claims[decided.claim_id].claim
     leases = asked_back(unit, decided)
     if claim.phase is Phase.STARTING:
         stop_starting(unit, decided)
         return
     grace = timedelta(seconds=unit.policy.policy.grace_s if decided.busy else 0.0)
-    notice = Notice(deadline=unit.now + grace, claimants=_claimants(decided, promises))
+    notice = Notice(
+        deadline=unit.now + grace,
+        claimants=_claimants(decided, promises),
+        only_if_kept=only_if_kept,
+    )
     for lease in leases:
         unit.put_lease(replace(lease, notice=notice))
     if grace:
@@ -100,15 +116,25 @@ def take_now(
         return  # its results would be lost; the timer asks again in some seconds
     warning = record.claim.warning
     why = reason or ("It was needed elsewhere." if warning is None else warning.reason)
-    if len(due) == len(leases) and can_hibernate(record.claim):
-        asked = HibernateAsked(reason=why, otherwise=Otherwise.RELEASE, resumes=resumes)
-        begin_hibernating(unit, claim_id, asked)
-    elif len(due) == len(leases):
-        take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=why))
-        settle(unit, claim_id)
+    if len(due) == len(leases):
+        _take_all(unit, record, why, resumes=resumes)
     else:
         _shrink(unit, claim_id, due, why)
     unit.replan = True
+
+
+def _take_all(unit: UnitOfWork, record: ClaimRecord, why: str, *, resumes: bool) -> None:
+    """It hibernates; if that cannot be, it stays or ends, as it was asked."""
+    claim_id, may_stay = record.claim.id, is_asked_gently(unit, record.claim.id)
+    if may_stay and not hibernation_possible(unit, record):
+        stay(unit, claim_id, "It keeps what it has, for its results cannot be kept.")
+    elif can_hibernate(record.claim):
+        otherwise = Otherwise.LEAVE if may_stay else Otherwise.RELEASE
+        asked = HibernateAsked(reason=why, otherwise=otherwise, resumes=resumes)
+        begin_hibernating(unit, claim_id, asked)
+    else:
+        take(unit, claim_id, EndAsked(kind=EndKind.RECLAIMED, reason=why))
+        settle(unit, claim_id)
 
 
 def _is_coming_back(unit: UnitOfWork, claim: Claim, due: datetime) -> bool:

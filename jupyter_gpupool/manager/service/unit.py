@@ -6,7 +6,7 @@ are written in one transaction and only then become the books.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from jupyter_gpupool.pool.evidence import Evidence
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId, UserName
 from jupyter_gpupool.pool.lease import Lease
 
-from .accounting import charged
+from .accounting import charged, service_s
 from .books import Books, OnceKey
 from .layer import Layer
 from .outbox import Outboxes
@@ -175,8 +175,16 @@ class UnitOfWork:
         if lease.holds_device:
             self.leases[lease.id] = lease
         else:
+            self._note_service(lease, before)
             del self.leases[lease.id]
             self.ended_leases[lease.id] = lease
+
+    def _note_service(self, ended: Lease, before: Lease | None) -> None:
+        """Count what a claim has had of a lease."""
+        record = self.claims.get(ended.claim_id)
+        if record is not None and before is not None:
+            more_s = service_s(before, self.now.timestamp())
+            self.put_claim(replace(record, served_s=record.served_s + more_s))
 
     def _charge(self, lease: Lease, change: int) -> None:
         record = self.claims.get(lease.claim_id)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from jupyter_gpupool.pool.errors import Unavailable
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest revision in `migrations/versions`; a test compares the two."""
 
 

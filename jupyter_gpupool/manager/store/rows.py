@@ -17,6 +17,7 @@ from jupyter_gpupool.manager.certificates import ClaimSecrets
 from jupyter_gpupool.manager.service.records import (
     ClaimRecord,
     HostToken,
+    Moving,
     OnceRecord,
     PolicyRevision,
     RecordedUse,
@@ -47,6 +48,7 @@ _HOST = TypeAdapter(Host)
 _EVENT = TypeAdapter(Event)
 _HOSTS = TypeAdapter(frozenset[HostId])
 _WORKERS = TypeAdapter(tuple[HeldWorker, ...])
+_MOVING = TypeAdapter(Moving)
 _USAGE = TypeAdapter(UsageRecord)
 _RESERVATION = TypeAdapter(Reservation)
 _WATCH = TypeAdapter(Watch)
@@ -69,6 +71,9 @@ def claim_row(record: ClaimRecord, seal: Seal) -> Row:
         "os_user": record.os_user,
         "avoid": _HOSTS.dump_json(record.avoid).decode() if record.avoid else None,
         "promised": _WORKERS.dump_json(record.promised).decode() if record.promised else None,
+        "moving": _MOVING.dump_json(record.moving).decode() if record.moving else None,
+        "stayed_at": record.stayed_at,
+        "served_s": record.served_s or None,
     }
 
 
@@ -87,6 +92,9 @@ def read_claim(row: Row, seal: Seal) -> ClaimRecord:
         os_user=row["os_user"],
         avoid=_HOSTS.validate_json(row["avoid"]) if row["avoid"] else frozenset(),
         promised=_WORKERS.validate_json(row["promised"]) if row["promised"] else (),
+        moving=_MOVING.validate_json(row["moving"]) if row["moving"] else None,
+        stayed_at=row["stayed_at"] and _aware(row["stayed_at"]),
+        served_s=row["served_s"] or 0.0,
     )
 
 

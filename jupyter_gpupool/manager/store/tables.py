@@ -9,6 +9,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Float,
     Index,
     Integer,
     MetaData,
@@ -42,6 +43,9 @@ CLAIMS = Table(
     Column("os_user", String(200)),
     Column("avoid", Text),
     Column("promised", Text),
+    Column("moving", Text),
+    Column("stayed_at", DateTime(timezone=True)),
+    Column("served_s", Float),
     Index("claims_by_phase", "phase"),
     Index("claims_by_owner", "owner", "created_at"),
 )

@@ -44,17 +44,17 @@ users = ["ann"]
 [queues.bobs]
 users = ["bob"]
 """
+_MOVES = '[scheduling]\nmoves = "done"\n'
+_SERVICE = '[scheduling]\nsurplus_order = "least_attained_service"\n'
+_which = st.integers(min_value=0, max_value=20)
+_SHAPES = (ONE_DEVICE, worker_devices(0.5), worker_devices(0.3), worker_devices(2))
+_ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
 
 
 def in_order(view):
     """What is laid over the books comes last there, which means nothing."""
     hosts, claims = (tuple(sorted(x, key=lambda one: one.id)) for x in (view.hosts, view.claims))
     return replace(view, hosts=hosts, claims=claims)
-
-
-_which = st.integers(min_value=0, max_value=20)
-_SHAPES = (ONE_DEVICE, worker_devices(0.5), worker_devices(0.3), worker_devices(2))
-_ALIVE = (ProcessPhase.STARTING, ProcessPhase.RUNNING, ProcessPhase.RETIRING)
 
 
 def _look_again(unit):
@@ -333,6 +333,14 @@ class Life(RuleBasedStateMachine):
                 assert records[lease.claim_id].claim.warning is not None
 
     @invariant()
+    def who_is_on_the_way_has_somewhere_to_go_or_waits(self):
+        for record in self.pool.service.books.claims.values():
+            if record.moving is not None and record.claim.phase is Phase.RUNNING:
+                assert record.promised
+            if record.claim.phase in (Phase.HIBERNATING, Phase.HIBERNATED):
+                assert record.moving is not None or not record.promised
+
+    @invariant()
     def a_claim_holds_what_its_phase_says(self):
         for claim in self.claims():
             leases = self.pool.leases(claim)
@@ -384,3 +392,21 @@ def test_books_are_kept_as_leases_are_taken_back(start_pool, shapes, monkeypatch
     )
     terms = {"start_pool": staticmethod(start_pool), "shapes": shapes}
     run_state_machine_as_test(type("Here", (ManyLife,), terms), settings=limits)
+
+
+@pytest.mark.parametrize(
+    ("few_claims", "policy"),
+    [(64, _TEAMS + _MOVES), (0, _TEAMS + _MOVES), (64, _TEAMS + _SERVICE)],
+    ids=["moves", "moves, many", "service"],
+)
+def test_laws_of_leases_hold_as_claims_move(start_pool, few_claims, policy, monkeypatch):
+    """Where claims go elsewhere for others, or give way to whoever has had less."""
+    monkeypatch.setattr(planning, "_FEW_CLAIMS", few_claims)
+    limits = settings(
+        max_examples=60,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    terms = {"start_pool": staticmethod(start_pool), "policy": policy, "shapes": _SHAPES}
+    run_state_machine_as_test(type("Here", (Life,), terms), settings=limits)

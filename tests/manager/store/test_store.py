@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from jupyter_gpupool.manager.service.records import PolicyRevision, UserRecord
+from jupyter_gpupool.manager.service.records import Moving, PolicyRevision, UserRecord
 from jupyter_gpupool.manager.store.changes import Changes
 from jupyter_gpupool.manager.store.database import open_engine
 from jupyter_gpupool.manager.store.migrate import HEAD, migrate, revision_of, upgrade
@@ -19,6 +19,7 @@ from jupyter_gpupool.manager.store.writing import write
 from jupyter_gpupool.pool.errors import Unavailable
 from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid, HostId, LeaseId
 from jupyter_gpupool.pool.lease import Lease, LeasePhase
+from jupyter_gpupool.scheduling.shape import HeldWorker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _LEASE_ROW = "INSERT INTO leases VALUES (?, 0, 'c', 'h', ?, ?, ?, '2026-01-01', NULL, '{}')"
@@ -39,6 +40,26 @@ async def test_everything_comes_back(site):
     assert {t.id: t for t in found.tokens} == books.tokens
     assert [r.key for r in found.once] == ["k"]
     assert [event.seq for event in found.events] == list(range(1, books.seq + 1))
+
+
+async def test_what_a_claim_is_on_its_way_to_comes_back(tmp_path, site):
+    """With for whom it moves, when it last stayed, and what it has had so far."""
+    async with await site.client() as client:
+        await client.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+    [record] = site.parts.service.books.claims.values()
+    moving = replace(
+        record,
+        promised=(HeldWorker(HostId("a"), (DeviceUuid("d"),)),),
+        moving=Moving(claimant=ClaimId("c"), reason="Moved."),
+        stayed_at=NOW,
+        served_s=1.5,
+    )
+    (tmp_path / "other").mkdir()
+    store = _store(tmp_path / "other")
+    store.load()
+    await store.commit(Changes(new_claims=(moving,)))
+    assert store.load().claims == (moving,)
+    store.close()
 
 
 async def test_database_holds_no_secret_in_the_clear(site):
