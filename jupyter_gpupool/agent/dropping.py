@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from jupyter_gpupool.pool.ids import DeviceUuid
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid
 from jupyter_gpupool.protocol.launch import Role
 
 from .claim_folders import claim_of, remove_folders, set_aside_before, set_aside_what_is_over
@@ -46,22 +46,31 @@ class Dropping:
         self._changed = changed
         self._one_by_one = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
+        self._ended: set[ProcessKey] = set()
 
     async def after_end(self, key: ProcessKey, wanted: Wanted | None) -> None:
         """A process has ended with all that belongs to it."""
-        mine = [seen for seen in self._table.values() if seen.key.claim_id == key.claim_id]
-        running = [seen for seen in mine if seen.key != key and seen.stage in _RUNS]
+        # Its row says so when this is done, and whatever ends meanwhile must not wait for that.
+        self._ended.add(key)
+        try:
+            mine = [seen for seen in self._table.values() if seen.key.claim_id == key.claim_id]
+            if gone := self._what_is_over(key.claim_id, mine, wanted):
+                await self._begin(gone, _devices_of(mine))
+        finally:
+            self._ended.discard(key)
+
+    def _what_is_over(
+        self, claim_id: ClaimId, rows: Iterable[Seen], wanted: Wanted | None
+    ) -> tuple[Path, ...]:
+        running = [x for x in rows if x.stage in _RUNS and x.key not in self._ended]
         if any(seen.key.role is Role.WORKER for seen in running):
-            return
+            return ()
         if wanted is None:
             # Nobody has said yet whether the claim is over; what the last agent began is known.
-            gone = tuple(p for p in set_aside_before(self._folder) if claim_of(p) == key.claim_id)
-        elif key.claim_id in wanted.claims:
-            return
-        else:
-            gone = set_aside_what_is_over(self._folder, key.claim_id, all_of_it=not running)
-        if gone:
-            await self._begin(gone, _devices_of(mine))
+            return tuple(p for p in set_aside_before(self._folder) if claim_of(p) == claim_id)
+        if claim_id in wanted.claims:
+            return ()
+        return set_aside_what_is_over(self._folder, claim_id, all_of_it=not running)
 
     async def finish(self, gone: Iterable[Path]) -> None:
         """Remove folders that were set aside, by whomever."""

@@ -8,11 +8,37 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _ASKED_FOR_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What processes hold.
+
+    Attributes:
+        files: Open or mapped, below the folders that were asked about.
+        sockets: Addresses of their Unix sockets.
+    """
+
+    files: frozenset[Path]
+    sockets: frozenset[Path]
+
+
+def held_by(pids: Iterable[int], folders: Collection[Path]) -> Held:
+    """What these processes hold; each is read once, for they are about to be ended."""
+    files: set[Path] = set()
+    sockets: set[Path] = set()
+    for pid in pids:
+        opened = tuple(_opened(pid))
+        named = {Path(text) for text in (*opened, *_mapped(pid, folders)) if text[0] == "/"}
+        files |= {path for path in named if any(folder in path.parents for folder in folders)}
+        sockets |= _sockets(pid, opened)
+    return Held(frozenset(files), frozenset(sockets))
 
 
 def held_in(folder: Path, pid: int) -> frozenset[Path]:
@@ -22,15 +48,7 @@ def held_in(folder: Path, pid: int) -> frozenset[Path]:
 
 def held_below(folder: Path, pid: int) -> frozenset[Path]:
     """The same of all that is below a folder."""
-    named = {Path(text) for text in (*_mapped(pid, folder), *_opened(pid))}
-    return frozenset(path for path in named if folder in path.parents)
-
-
-def sockets_of(pid: int) -> frozenset[Path]:
-    """The files that are the addresses of a process's Unix sockets."""
-    found = (_SOCKET.fullmatch(text) for text in _opened(pid))
-    mine = {match[1] for match in found if match}
-    return frozenset(path for path, inode in _bound(pid) if inode in mine) if mine else frozenset()
+    return held_by([pid], [folder]).files
 
 
 def bound_sockets() -> frozenset[Path]:
@@ -53,6 +71,12 @@ def is_dead_socket(path: Path) -> bool:
     return False
 
 
+def _sockets(pid: int, opened: Iterable[str]) -> set[Path]:
+    found = (_SOCKET.fullmatch(text) for text in opened)
+    mine = {match[1] for match in found if match}
+    return {path for path, inode in _bound(pid) if inode in mine} if mine else set()
+
+
 def _bound(pid: int) -> Iterator[tuple[Path, str]]:
     """The addresses of Unix sockets of the network that a process sees, with their inodes."""
     try:
@@ -66,18 +90,17 @@ def _bound(pid: int) -> Iterator[tuple[Path, str]]:
             yield Path(os.fsdecode(fields[7])), fields[6].decode()
 
 
-def _mapped(pid: int, folder: Path) -> Iterator[str]:
+def _mapped(pid: int, folders: Iterable[Path]) -> Iterator[str]:
     try:
         raw = Path(f"/proc/{pid}/maps").read_bytes()
     except OSError:
         return
-    mark = f" {folder}/".encode()
-    if mark not in raw:
-        return
-    for line in raw.splitlines():
-        _, found, name = line.partition(mark)
-        if found:
-            yield f"{folder}/{os.fsdecode(name)}"
+    for folder in folders:
+        mark = f" {folder}/".encode()
+        for line in raw.splitlines() if mark in raw else ():
+            _, found, name = line.partition(mark)
+            if found:
+                yield f"{folder}/{os.fsdecode(name)}"
 
 
 def _opened(pid: int) -> Iterator[str]:

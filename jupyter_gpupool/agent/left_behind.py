@@ -13,12 +13,12 @@ holds. Signs that tell a claim's own safely:
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import procfs
-from .held_files import bound_sockets, held_below, held_in, is_dead_socket, sockets_of
+from .held_files import Held, bound_sockets, held_by, is_dead_socket
 from .trail import Trail
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the system's own place, and nothing is made there
@@ -57,24 +57,19 @@ class Places:
         """Each of them."""
         return (self.memory, *self.temporary)
 
-    def held_by(self, pids: Iterable[int], before: Collection[int]) -> frozenset[str]:
-        """What these processes hold that can only be theirs."""
-        found: set[Path] = set()
-        for pid in pids:
-            held = held_in(self.memory, pid)
-            named = (path for path in held if path.name.startswith(_OF_LIBRARIES))
-            found |= {path for path in named if _inode(path) not in before}
-            # Not further below: whoever owns the folder could have it lead elsewhere meanwhile.
-            found |= {path for path in sockets_of(pid) if path.parent in self.all}
-        return frozenset(map(str, found))
+    def certain(self, held: Held, before: Collection[int]) -> frozenset[str]:
+        """What of that can only be its processes' own."""
+        here = (path for path in held.files if path.parent == self.memory)
+        named = (path for path in here if path.name.startswith(_OF_LIBRARIES))
+        files = {path for path in named if _inode(path) not in before}
+        # Not further below: whoever owns the folder could have it lead elsewhere meanwhile.
+        sockets = {path for path in held.sockets if path.parent in self.all}
+        return frozenset(map(str, files | sockets))
 
-    def in_doubt(self, pids: Iterable[int], trail: Trail) -> frozenset[Path]:
-        """What came while the claim was here and these processes have open, and may be wanted."""
-        open_now = {path for pid in pids for each in self.all for path in held_in(each, pid)}
-        theirs = self.held_by(pids, trail.before)
-        return frozenset(
-            path for path in open_now if str(path) not in theirs and _is_newer(path, trail)
-        )
+    def in_doubt(self, held: Held, trail: Trail) -> frozenset[str]:
+        """What of that came while its claim was here, and may be wanted by somebody."""
+        new = (path for path in held.files if path.parent in self.all and _is_newer(path, trail))
+        return frozenset(map(str, new)) - self.certain(held, trail.before)
 
 
 def made_by_dead(places: Places, pids: Collection[int], trail: Trail) -> Iterator[Path]:
@@ -108,7 +103,7 @@ def not_held(paths: Collection[Path]) -> frozenset[Path]:
     left = set(paths)
     folders = {path.parent for path in left}
     for pid in procfs.all_pids() if left else ():
-        held = {path for folder in folders for path in held_below(folder, pid)}
+        held = held_by([pid], folders).files
         left = {path for path in left if not any(path == h or path in h.parents for h in held)}
     return frozenset(left)
 

@@ -16,6 +16,7 @@ from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid
 
 from . import procfs, sysv_memory
 from .footprint import Footprint
+from .held_files import held_by
 from .left_behind import Places, inodes, is_left, made_by_dead, not_held
 from .removing import Stuck, remove
 from .trail import Owed, Trail, TrailFiles
@@ -75,12 +76,13 @@ class Leftovers:
         if trail is None:
             # Of before a restart, or a claim that was forgotten: whose what is, is not known.
             return
-        held = self._places.held_by(pids, trail.before)
-        if doubtful := sorted(self._places.in_doubt(pids, trail)):
+        seen = held_by(pids, self._places.all)
+        held = self._places.certain(seen, trail.before)
+        if doubtful := sorted(self._places.in_doubt(seen, trail)):
             logger.info(
                 "Claim %s has open at its end, and maybe somebody wants them: %s. They stay.",
                 footprint.key.claim_id,
-                _first_of(list(map(str, doubtful))),
+                _first_of(doubtful),
             )
         self._change(
             footprint.key.claim_id,

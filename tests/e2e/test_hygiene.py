@@ -65,7 +65,7 @@ def test_agent_that_is_killed_while_it_removes_is_followed_by_one_that_does(
 ) -> None:
     """Nothing stays, and the device is leased again."""
     claim_id = user.ask("claim", gpus=1)
-    user.ask("litter", claim_id=claim_id, kind="many")
+    user.ask("litter", 120, claim_id=claim_id, kind="many")
     stub_pool.api.release(claim_id)
     eventually(
         lambda: any(name.startswith(".gone-") for name in claims_in(stub_pool)),

@@ -43,9 +43,9 @@ def many() -> int:
     for number in range(200):
         inner = folder / f"{number}"
         inner.mkdir()
-        for each in range(100):
+        for each in range(50):
             (inner / f"{each}").touch()
-    return 20_000
+    return 10_000
 
 
 def immutable() -> str | None:
