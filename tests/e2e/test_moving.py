@@ -4,9 +4,9 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from e2e_harness.deadlines import eventually
 from e2e_harness.running_pool import RunningPool, Setup, strike
 from e2e_harness.user import User
+from waiting import eventually
 
 POLICY = """
 [queues.lab]
