@@ -9,6 +9,7 @@ be read, 1013 to try again later, 1012 when the manager ends.
 import asyncio
 import contextlib
 import logging
+from dataclasses import dataclass
 from functools import partial
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -36,6 +37,8 @@ _TRY_LATER, _MISREAD, _SILENT = 1013, 1007, 4408
 _MOST_ID = 200
 _MOST_CLOSE_REASON = 120
 _CODES = {Closing.VOID: 4401, Closing.REPLACED: 4409, Closing.ENDING: 1012}
+_LARGE = 64 * 1024
+_TAKEN_IN_WITHIN_S = 5.0
 _SILENT_AFTER = 2 / 3
 """Of `host_lost_after_s`: a link without a word for so long is taken for broken."""
 
@@ -117,19 +120,37 @@ async def _serve(socket: WebSocket, service: Service, opened: Link, said: HostSa
             side.result()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """The last `Desired` that went out; a large one is waited for.
+
+    A busy agent that has a row of them to read would answer neither pings nor anything else.
+    """
+
+    generation: int = 0
+    size: int = 0
+    at_s: float = 0.0
+
+    def gives_way_to(self, newer: int, made_so: int, now_s: float) -> bool:
+        """Whether a newer one may go out. One that makes no sense to the agent holds up none."""
+        is_taken_in = made_so >= self.generation or now_s - self.at_s >= _TAKEN_IN_WITHIN_S
+        return newer > self.generation and (self.size < _LARGE or is_taken_in)
+
+
 async def _tell(socket: WebSocket, service: Service, opened: Link) -> None:
     outbox = service.outboxes.of(opened.host_id)
-    told = 0
+    last = _Told()
     while True:
         await opened.changed.wait()
         opened.changed.clear()
         if opened.closing is not None:
             await socket.close(_CODES[opened.closing], opened.closing)
             return
-        desired = outbox.desired
-        if desired is not None and desired.generation > told:
-            told = desired.generation
-            await _say(socket, desired)
+        desired, now_s = outbox.desired, service.clock.monotonic()
+        if desired is not None and last.gives_way_to(desired.generation, opened.made_so, now_s):
+            text = desired.model_dump_json()
+            last = _Told(generation=desired.generation, size=len(text), at_s=now_s)
+            await socket.send_text(text)
         if opened.look:
             opened.look = False
             await _say(socket, LookNow())
@@ -149,6 +170,8 @@ async def _keep_hearing(socket: WebSocket, service: Service, opened: Link) -> No
             await _say(socket, refusal)
             return
         service.links.heard_s[opened.host_id] = service.clock.monotonic()
+        opened.made_so = report.generation
+        opened.changed.set()
         try:
             await service.execute(partial(host_said, command=HostSaid(report=report)))
         except PoolError as error:

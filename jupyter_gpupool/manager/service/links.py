@@ -35,6 +35,7 @@ class Link:
         closing: Why it has to close; None while it may stay.
         questions: What the agent is being asked.
         look: It has to report now.
+        made_so: The generation of its last report: the newest `Desired` that it has taken in.
     """
 
     host_id: HostId
@@ -43,6 +44,7 @@ class Link:
     closing: Closing | None = None
     questions: Questions = field(default_factory=Questions)
     look: bool = False
+    made_so: int = 0
 
     def ask(self, claim_id: ClaimId, processes: Sequence[str], lines: int) -> asyncio.Future[Logs]:
         """Ask the agent for the last lines of these processes of a claim."""

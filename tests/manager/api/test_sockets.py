@@ -143,6 +143,23 @@ async def test_agent_joins_and_hears_what_to_run(served):
     assert wanted.generation > empty.generation
 
 
+async def test_busy_agent_hears_one_large_message_and_then_the_newest(served):
+    """A row of them to read would keep it from answering pings, and its host would be lost."""
+    agent, claims = served.agent("a", 60), 50
+    async with _link(served) as link, _client(served, "ann") as ann:
+        await link.send(agent.report().model_dump_json())
+        for _ in range(claims):
+            await ann.post("/api/v1/claims", json={"workers": {"min": 1, "max": 1}})
+        while len(text := await _hear(link)) < 64 * 1024:
+            pass
+        served.parts.service.links.look(agent.host_id)
+        assert isinstance(_read(await _hear(link)), LookNow)
+        agent.make_so(_read(text))
+        await link.send(agent.report().model_dump_json())
+        newest = _read(await _hear(link))
+    assert len(_read(text).claims) < claims == len(newest.claims)
+
+
 async def test_agent_is_asked_to_report(served):
     """When something is due that depends on what its claims do."""
     agent = served.agent("a", 1)
