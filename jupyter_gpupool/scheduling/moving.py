@@ -47,31 +47,38 @@ class Untaken:
         self._ledger = ledger
         self._holders: Holders | None = None
         self._known: dict[tuple[int, int], int] = {}
+        self._searches_left = _MOST_TOLD
 
     def count_for(self, claimant: Member) -> int:
         """How many claims would have to move for a claimant to fit; 0 if that would not do."""
         rules = self._ledger.rules
-        if rules.may_move or not rules.tells_moves or not _has_enough(self._ledger, claimant):
+        if rules.may_move or not rules.tells_moves or not _may_have_others_move(claimant):
             return 0
+        # Thousands may be in line, and most of them alike.
         kind = claimant.alike, claimant.needs
         if kind not in self._known:
-            if len(self._known) >= _MOST_TOLD:
-                return 0
             self._known[kind] = self._looked_for(claimant)
         return self._known[kind]
 
     def _looked_for(self, claimant: Member) -> int:
+        if not self._searches_left or not _has_enough(self._ledger, claimant):
+            return 0
+        self._searches_left -= 1
         self._holders = self._holders or Holders(self._ledger)
         room = _room_for(self._holders, claimant)
         moved: set[ClaimId] = set() if room is None else {p.member.view.id for p, _ in room.moved}
         return len(moved)
 
 
+def _may_have_others_move(claimant: Member) -> bool:
+    return not claimant.view.firm and claimant.has < claimant.view.minimum
+
+
 def _has_enough(ledger: Ledger, claimant: Member) -> bool:
     """Whether as much is free in total as a claimant needs to start: nobody moves for growth."""
-    wanted, view = claimant.needs * claimant.view.worker.thousandths, claimant.view
-    if view.firm or claimant.has >= view.minimum:
+    if not _may_have_others_move(claimant):
         return False
+    wanted = claimant.needs * claimant.view.worker.thousandths
     return ledger.inventory.free_thousandths() >= wanted
 
 
