@@ -18,7 +18,7 @@ from jupyter_gpupool.protocol.link import ProcessPhase
 from .arrows import end_leases, take
 from .claims import owned
 from .once import OnceKey, once
-from .staying import is_asked_gently, stay, stop_moving
+from .staying import is_asked_gently, stay, stop_moving, warn_again
 from .unit import UnitOfWork
 
 _UNDER_WAY = frozenset({Phase.HIBERNATING, Phase.HIBERNATED})
@@ -118,6 +118,8 @@ def not_kept(unit: UnitOfWork, claim_id: ClaimId, event: NotKept) -> None:
             unit.put_lease(lease.moved(phase, event.reason, unit.now))
     if is_asked_gently(unit, claim_id):
         stay(unit, claim_id, event.reason)
+    else:
+        warn_again(unit, claim_id, event.reason)
 
 
 def hibernate_too_slow(unit: UnitOfWork, claim_id: ClaimId) -> None:

@@ -6,15 +6,18 @@ void, and the next pass decides without this claim.
 """
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from jupyter_gpupool.pool.claim import Phase
-from jupyter_gpupool.pool.claim_events import WarningCleared
+from jupyter_gpupool.pool.claim_events import Warned, WarningCleared
 from jupyter_gpupool.pool.ids import ClaimId
 
 from .arrows import take
 from .unit import UnitOfWork
 
+RECLAIM: Final = "reclaim"
+"""The rule by which a claim is warned: others have a better right to what it holds."""
 ASKED_AGAIN_S: Final = 3600.0
 """For so long a claim that stayed is not asked to hibernate for others."""
 
@@ -39,6 +42,16 @@ def stay(unit: UnitOfWork, claim_id: ClaimId, reason: str) -> None:
     if claim.phase is Phase.RUNNING and claim.warning is not None:
         take(unit, claim_id, WarningCleared(reason=reason))
     unit.replan = True
+
+
+def warn_again(unit: UnitOfWork, claim_id: ClaimId, reason: str) -> None:
+    """It runs on, and what it was to give before it was to hibernate is still due."""
+    noticed = (lease.notice for lease in unit.leases_of(claim_id) if lease.counts)
+    due = min((notice.deadline for notice in noticed if notice is not None), default=None)
+    if due is not None:
+        told = f"{reason} Others still need what it was told it has to give."
+        after = max(timedelta(0), due - unit.now)
+        take(unit, claim_id, Warned(reason=told, rule=RECLAIM, after=after))
 
 
 def break_promise(unit: UnitOfWork, claim_id: ClaimId) -> None:

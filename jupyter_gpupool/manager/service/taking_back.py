@@ -32,13 +32,11 @@ from .arrows import end_leases, settle, take
 from .hibernating import begin_hibernating, can_hibernate
 from .idle_subjects import hibernation_possible
 from .records import ClaimRecord
-from .staying import is_asked_gently, stay
+from .staying import RECLAIM, is_asked_gently, stay
 from .unit import UnitOfWork
 
-RECLAIM: Final = "reclaim"
-"""The rule by which a claim is warned: others have a better right to what it holds."""
 RESERVATION: Final = "reservation"
-"""The same: what it holds is reserved for another queue."""
+"""The rule by which a claim is warned: what it holds is reserved for another queue."""
 
 
 def take_back(

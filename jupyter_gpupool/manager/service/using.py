@@ -26,7 +26,8 @@ from .claims import owned
 from .idle_watching import put_watch, situation_of, watch_of
 from .once import OnceKey, once
 from .records import ClaimRecord
-from .taking_back import RECLAIM, RESERVATION
+from .staying import RECLAIM
+from .taking_back import RESERVATION
 from .unit import UnitOfWork
 
 _ANY_TIME_S = 315_360_000.0

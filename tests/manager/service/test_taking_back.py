@@ -264,3 +264,23 @@ async def test_room_below_a_limit_is_given_before_it_is_used(pool):
     await pool.pass_s(31)
     assert pool.now(bob).phase is Phase.HIBERNATING
     assert pool.now(ann).phase is Phase.STARTING
+
+
+async def test_claim_that_wakes_again_is_warned_of_what_is_still_due(teams):
+    """Scaled to no worker and back meanwhile: others' right is no less, and its user knows."""
+    pool, agent = teams
+    bob = await pool.claim(2, user="bob")
+    await pool.come_up(agent)
+    ann = await pool.claim(2)
+    before = pool.now(bob).warning
+    await pool.scale(bob, 0, 0)
+    assert pool.now(bob).phase is Phase.HIBERNATING
+    await pool.scale(bob, 2, 2)
+    warning = pool.now(bob).warning
+    assert (pool.now(bob).phase, warning.rule) == (Phase.RUNNING, before.rule)
+    assert warning.deadline == before.deadline
+    await pool.come_up(agent)
+    await pool.pass_s(31)
+    await pool.come_up(agent)
+    await pool.wind_down(agent)
+    assert pool.now(ann).phase is Phase.STARTING
