@@ -30,19 +30,27 @@ _BY_STATUS: dict[int, type[PoolError]] = {
 
 
 class Unanswered(Unavailable):
-    """The request was sent and its answer never came: it may have been carried out."""
+    """The request was sent and no answer of the manager came: it may have been carried out."""
 
 
 class Cut(Unanswered):
     """The connection broke while the answer was waited for."""
 
 
-def error_from(status: int, body: bytes, url: str) -> PoolError:
-    """The error that an answer with this status and body stands for."""
+def error_from(status: int, body: bytes, url: str, *, changes: bool = False) -> PoolError:
+    """The error that an answer with this status and body stands for.
+
+    Args:
+        status: HTTP's.
+        body: A problem of the manager's, or whatever else answered on the way.
+        url: Who was asked.
+        changes: Whether it was asked to change something: then an answer that is not the manager's
+            leaves open whether it did.
+    """
     try:
         problem = Problem.model_validate_json(body)
     except ValidationError:
-        return _not_a_manager(status, url)
+        return _not_a_manager(status, url, changes=changes)
     return _from_problem(problem)
 
 
@@ -82,8 +90,8 @@ def _from_problem(problem: Problem) -> PoolError:
     return Unavailable(message, hint=problem.hint)
 
 
-def _not_a_manager(status: int, url: str) -> PoolError:
-    cls = _BY_STATUS.get(status, Unavailable)
+def _not_a_manager(status: int, url: str, *, changes: bool) -> PoolError:
+    cls = Unanswered if changes else _BY_STATUS.get(status, Unavailable)
     return cls(
         f"{url} answered with status {status}, and not as a pool's manager does.",
         hint="Check GPUPOOL_URL, and proxies on the way.",

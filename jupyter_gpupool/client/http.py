@@ -28,7 +28,8 @@ _CONNECT_WITHIN_S = 5.0
 _KEEP_OPEN_S = 60.0
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
-_UNAVAILABLE = 503
+_MAY_PASS = (502, 503, 504)
+"""A manager that cannot now, or a proxy that does not reach it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +95,15 @@ class Http:
 
         Raises:
             PoolError: What the manager said, or Unavailable if it said nothing in time; that is
-                Unanswered if it may have carried the request out.
+                Unanswered if it may have carried the request out, also where something else on the
+                way answered in its place.
         """
         content = None if body is None else written(body)
         request = self._request(method, path, content=content, params=params, key=key)
         response = await self._persist(request, patience_s)
         if response.is_success:
             return response.content
-        raise error_from(response.status_code, response.content, self.address.base)
+        raise self._error_of(request, response)
 
     async def relay(
         self,
@@ -122,7 +124,7 @@ class Http:
         return Reply(response.status_code, response.content, dict(response.headers))
 
     async def _persist(self, request: "httpx.Request", patience_s: float) -> "httpx.Response":
-        """The answer to a request, which is sent again while there is none, or a 503."""
+        """The answer to a request, which is sent again while there is none, or none that lasts."""
         give_up = time.monotonic() + patience_s
         latest = give_up + _ANSWER_WITHIN_S
         pause_s = _FIRST_PAUSE_S
@@ -130,12 +132,15 @@ class Http:
         while True:
             asked = time.monotonic()
             answer, again = await self._try(request)
+            if not again:
+                return _last(answer, None)
             if isinstance(answer, Cut):
                 give_up = min(give_up + time.monotonic() - asked, latest)
             # A later try that was never sent does not undo an earlier one that was.
-            unanswered = answer if isinstance(answer, Unanswered) else unanswered
-            if not again or time.monotonic() + pause_s > give_up:
-                return _last(answer, unanswered if again else None)
+            error = answer if isinstance(answer, PoolError) else self._error_of(request, answer)
+            unanswered = error if isinstance(error, Unanswered) else unanswered
+            if time.monotonic() + pause_s > give_up:
+                return _last(answer, unanswered)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -174,7 +179,13 @@ class Http:
                 return unverified(self.address.base, unproven), False
             why = str(error) or type(error).__name__
             return unreachable(self.address.base, why.rstrip("."), self._kind_of(error)), True
-        return response, response.status_code == _UNAVAILABLE
+        return response, response.status_code in _MAY_PASS
+
+    def _error_of(self, request: "httpx.Request", response: "httpx.Response") -> PoolError:
+        changes = request.method != "GET"
+        return error_from(
+            response.status_code, response.content, self.address.base, changes=changes
+        )
 
     def _kind_of(self, failure: "httpx.RequestError") -> type[Unavailable]:
         if isinstance(failure, self._never_sent):

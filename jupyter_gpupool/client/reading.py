@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from jupyter_gpupool.pool.errors import Unavailable
+from .errors import Unanswered
 
 _V = TypeVar("_V", bound=BaseModel)
 
@@ -17,7 +17,7 @@ def one(view: type[_V], answer: bytes) -> _V:
     """One view.
 
     Raises:
-        Unavailable: If it is none of this version.
+        Unanswered: If it is none of this version.
     """
     try:
         return view.model_validate_json(answer)
@@ -29,7 +29,7 @@ def several(view: type[_V], answer: bytes) -> Sequence[_V]:
     """A list of views.
 
     Raises:
-        Unavailable: If it is none of this version.
+        Unanswered: If it is none of this version.
     """
     # A list parsed in one call is several times faster than one call an item.
     adapter: TypeAdapter[list[_V]] = TypeAdapter(list[view])  # type: ignore[valid-type]
@@ -39,8 +39,9 @@ def several(view: type[_V], answer: bytes) -> Sequence[_V]:
         raise _unreadable(error) from error
 
 
-def _unreadable(error: ValidationError) -> Unavailable:
-    return Unavailable(
+def _unreadable(error: ValidationError) -> Unanswered:
+    # A page of a proxy's, or a manager's of another version: it may have done what it was asked.
+    return Unanswered(
         f"The manager's answer is no {error.title} of this version.",
         hint="Compare `jupyter gpupool --version` with the manager's.",
     )

@@ -69,10 +69,10 @@ def give_back_at_exit(
         return
     fall_silent()
     try:
-        _run_or_begin(pool, lambda: _release_unless_shared(pool, view))
-    except (PoolError, TimeoutError, RuntimeError) as error:
-        # RuntimeError: Python is so far gone that not even a thread can be had.
-        sys.stderr.write(f"Claim {view.name} could not be given back: {_said(error)}\n")
+        _run_or_begin(pool, lambda: _release_or_tell(pool, view))
+    except RuntimeError as error:
+        # Python is so far gone that not even a thread can be had.
+        _tell_kept(view, error)
 
 
 def _run_or_begin(pool: Pool, release: Callable[[], Coroutine[Any, Any, ClaimView | None]]) -> None:
@@ -81,6 +81,19 @@ def _run_or_begin(pool: Pool, release: Callable[[], Coroutine[Any, Any, ClaimVie
         _keep(asyncio.create_task(release()))
     else:
         pool.background.run(lambda _say: release())
+
+
+async def _release_or_tell(pool: Pool, view: ClaimView) -> ClaimView | None:
+    # Told here: on the loop that would be waited for, nobody takes an error.
+    try:
+        return await _release_unless_shared(pool, view)
+    except (PoolError, TimeoutError) as error:
+        _tell_kept(view, error)
+        return None
+
+
+def _tell_kept(view: ClaimView, error: Exception) -> None:
+    sys.stderr.write(f"Claim {view.name} could not be given back: {_said(error)}\n")
 
 
 def _is_running(loop: asyncio.AbstractEventLoop) -> bool:

@@ -140,7 +140,8 @@ class Opening:
                 await self._undo(_after(asked, self._ask), "interrupted while it was requested")
                 raise
             except Unanswered:
-                release_once_known(self.pool, self._ask, "its client had no answer")
+                if self._body is not None:
+                    release_once_known(self.pool, self._ask, "its client had no answer")
                 raise
         return self.view
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jupyter_gpupool.client.errors import error_from, unreachable
+from jupyter_gpupool.client.errors import Unanswered, error_from, unreachable
 from jupyter_gpupool.pool import errors
 from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
 
@@ -56,6 +56,12 @@ def test_answer_of_something_else_is_said_to_be_one(body: bytes) -> None:
     error = error_from(502, body, URL)
     assert isinstance(error, Unavailable)
     assert "not as a pool's manager" in str(error)
+
+
+@pytest.mark.parametrize("status", [200, 302, 401, 404, 409, 502])
+def test_answer_of_something_else_to_a_change_leaves_it_open(status: int) -> None:
+    """The manager may have done it: a proxy's words for it decide nothing."""
+    assert isinstance(error_from(status, b"<html>", URL, changes=True), Unanswered)
 
 
 def test_silence_is_one_sentence_with_a_hint() -> None:

@@ -134,6 +134,56 @@ async def test_request_that_was_sent_is_not_said_to_have_failed(address: PoolAdd
     await http.close()
 
 
+async def test_proxy_that_does_not_reach_the_manager_is_asked_again(address: PoolAddress) -> None:
+    """With the same key: it may be there again in a moment."""
+    keys: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        return httpx.Response(502 if len(keys) == 1 else 200, content=b"well")
+
+    http = Http(address, transport=httpx.MockTransport(answer))
+    assert await http.send("POST", "/claims") == b"well"
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    await http.close()
+
+
+@pytest.mark.parametrize("status", [302, 403, 500, 502])
+async def test_proxys_answer_to_a_change_is_none(address: PoolAddress, status: int) -> None:
+    """The manager may have granted what it was asked for."""
+    transport = httpx.MockTransport(lambda _r: httpx.Response(status, content=b"<html>"))
+    http = Http(address, transport=transport)
+    with pytest.raises(Unanswered, match=f"status {status}"):
+        await http.send("POST", "/claims", patience_s=0)
+    await http.close()
+
+
+async def test_later_failure_does_not_undo_a_proxys_answer(address: PoolAddress) -> None:
+    """The first try may have been carried out behind it."""
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        if answers:
+            return answers.pop()
+        raise httpx.ConnectError("gone")
+
+    answers = [httpx.Response(502, content=b"<html>")]
+    http = Http(address, transport=httpx.MockTransport(answer))
+    with pytest.raises(Unanswered, match="status 502"):
+        await http.send("POST", "/claims", patience_s=PATIENCE_S)
+    await http.close()
+
+
+@pytest.mark.parametrize("page", [b"<html>Log in</html>", b'{"a": 1}'])
+async def test_page_instead_of_a_claim_is_no_answer(address: PoolAddress, page: bytes) -> None:
+    """A login page says 200, and still nobody knows what became of the claim."""
+    transport = httpx.MockTransport(lambda _request: httpx.Response(200, content=page))
+    client = PoolClient(address, transport=transport)
+    with pytest.raises(Unanswered):
+        await client.request_claim(ClaimBody(workers=Workers(min=1, max=1)))
+    await client.close()
+
+
 async def test_what_cannot_be_sent_is_refused(address: PoolAddress) -> None:
     """Bytes from a command line that are no text are no traceback."""
     http = Http(address, transport=httpx.MockTransport(lambda r: _ok([], r)))

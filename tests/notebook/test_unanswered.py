@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,6 +87,31 @@ async def test_unanswered_request_is_given_back_once_it_is_answered(
     assert len(set(slow.keys)) == 1
 
 
+async def test_claim_that_was_only_looked_for_is_not_given_back(
+    manager: Callable[..., SlowManager],
+) -> None:
+    """Whoever attaches did not make it: a lost answer must not end it."""
+    slow: Any = manager(Unanswered("No answer."))
+    slow.find_claim = _fails(slow.failure)
+    with pytest.raises(Unanswered):
+        await Opening(slow, name="theirs").request()
+    assert not giving_back._unfinished
+
+
+async def test_failed_give_back_on_the_background_loop_is_one_sentence(
+    manager: Callable[..., SlowManager], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody waits there: it is told, and no traceback is left behind."""
+    slow: Any = manager(Unavailable("The proxy is odd."))
+    slow.claim = _fails(slow.failure)
+    slow.background = SimpleNamespace(loop=asyncio.get_running_loop())
+    giving_back.give_back_at_exit(slow, slow.view, os.getpid(), lambda: None)
+    (task,) = giving_back._unfinished
+    async with asyncio.timeout(WITHIN_S):
+        assert await task is None
+    assert capsys.readouterr().err == "Claim c-1 could not be given back: The proxy is odd.\n"
+
+
 async def test_request_that_was_never_sent_is_let_be(manager: Callable[..., SlowManager]) -> None:
     """Nobody was reached: there is nothing to undo."""
     slow = manager(Unavailable("Nobody there."))
@@ -142,6 +169,13 @@ async def test_close_passes_on_what_the_manager_said(
     with pytest.raises(Unavailable) as refused:
         await giving_back.give_back(pool, manager(Unavailable("-")).view)
     assert refused.value.message == f"{said} So claim c-1 may still run."
+
+
+def _fails(error: Exception) -> Any:
+    async def fail(*_args: object, **_options: object) -> ClaimView:
+        raise error
+
+    return fail
 
 
 def _after_its_answers(slow: SlowManager) -> Any:
