@@ -4,6 +4,9 @@ Called by `cluster`, on the loop it shares with its clients. This file alone kno
 distributed Client looks like inside.
 """
 
+# mypy: allow-untyped-calls
+# distributed types only some of what it offers.
+
 import asyncio
 import contextlib
 import logging
@@ -13,6 +16,7 @@ from typing import Any
 
 from distributed import Client
 from distributed.client import DEFAULT_EXTENSIONS
+from distributed.comm.core import connect
 
 from jupyter_gpupool.pool.errors import PoolError
 
@@ -25,6 +29,8 @@ _GATHER_S = 0.002
 Dask's clients take 10 ms. The first thing a client sends subscribes to a topic, so the first task
 of a claim would sit out all of that: a tenth of the time from `claim` to its result.
 """
+_NO_QUESTIONS = frozenset({"address", "identity", "close_rpc", "status"})
+"""What its client asks by itself, and what is not asked of the scheduler."""
 _LOSES = frozenset({"pending", "finished", "lost"})
 """States of a result that goes with its claim; an error of its own it keeps."""
 _ASKS_FOR_RESULTS = "update-graph"
@@ -45,8 +51,25 @@ class ClaimClient:
             client._ensure_connected = self._connect  # noqa: SLF001
 
     async def _reconnect(self) -> None:
-        if await lost_soon(self._cluster) is None:
-            await type(self._client)._reconnect(self._client)  # noqa: SLF001
+        """In place of a client's own, which takes all results for lost."""
+        reason = asyncio.ensure_future(lost_soon(self._cluster))
+        answers = asyncio.ensure_future(self._answers())
+        await asyncio.wait((reason, answers), return_when=asyncio.FIRST_COMPLETED)
+        if not (answers.done() and answers.result()) and await reason is not None:
+            return
+        reason.cancel()
+        answers.cancel()
+        await type(self._client)._reconnect(self._client)  # noqa: SLF001
+
+    async def _answers(self) -> bool:
+        """Whether only the connection broke: its scheduler is there, and nothing ends the claim."""
+        client = self._client
+        try:
+            comm = await connect(client.scheduler.address, **client.connection_args)
+        except OSError:
+            return False
+        comm.abort()
+        return await self._cluster.goes_on()
 
     async def _connect(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - Dask's
         """In place of a client's own.
@@ -71,6 +94,27 @@ class ClaimClient:
             await _end(self._client)
             raise
         self._is_known = True
+        self._client.scheduler = SchedulerOfClaim(self._client.scheduler, self._cluster)
+
+
+class SchedulerOfClaim:
+    """The rpc object of a client's scheduler: what breaks off with its claim raises the reason."""
+
+    def __init__(self, scheduler: Any, cluster: EndsByItself) -> None:
+        self._scheduler = scheduler
+        self._cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._scheduler, name)
+        return found if name in _NO_QUESTIONS else partial(self._ask, found)
+
+    async def _ask(self, question: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return await question(*args, **named)
+        except OSError:
+            if (error := await lost_soon(self._cluster)) is not None:
+                raise error from None
+            raise
 
 
 DEFAULT_EXTENSIONS["gpupool"] = ClaimClient

@@ -8,23 +8,22 @@ that the pool may end a claim: then its clients are told instead of hanging.
 # distributed types only some of what it offers.
 
 import asyncio
-import contextlib
 import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from distributed.core import Status
-from distributed.utils import NoOpAwaitable
 
-from jupyter_gpupool.pool.claim import Phase
+from jupyter_gpupool.pool.claim import OVER, Phase
 from jupyter_gpupool.pool.errors import ClaimLost, Conflict, PoolError, Unavailable
 from jupyter_gpupool.protocol.api import ClaimView, ConnectionView
 
 from .arrivals import Arrivals
 from .card import card_html
-from .clients import end_clients, fail_results
+from .clients import fail_results
+from .closing import Closing
 from .following import Following, Listener
-from .giving_back import give_back, give_back_at_exit, give_back_now
+from .giving_back import give_back_at_exit
 from .greeting import Greeted, Greeting
 from .in_use import InUse
 from .losing import EndsByItself, unless_lost
@@ -39,12 +38,10 @@ from .widget import show
 if TYPE_CHECKING:
     from jupyter_gpupool.client.pools import Pool
 
-_HANG_UP_WITHIN_S = 3.0
-_WARM_WITHIN_S = 0.5
 _NOT_RUNNING = (Status.closed, Status.closing, Status.failed)
 
 
-class ClaimCluster(EndsByItself, InUse, SizedCluster):
+class ClaimCluster(EndsByItself, Closing, InUse, SizedCluster):
     """The workers of one claim, and the scheduler that is theirs alone.
 
     Attributes:
@@ -62,6 +59,7 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         quiet: bool = False,
     ) -> None:
         self._opening = opening
+        self._prepare_closing()
         self._reclaiming = Reclaiming()
         self.release_on_close = release_on_close
         self._timeout_s = timeout_s
@@ -69,14 +67,12 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         self._arrivals = Arrivals()
         self.lost: ClaimLost | None = None
         self.is_over = asyncio.Event()
-        self._is_hung_up = asyncio.Event()
         self._security: ClaimSecurity | None = None
         self._dashboard_url: str | None = None
         self._following: Following | None = None
         self._greeting = Greeting()
         self._warming: asyncio.Future[None] | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
-        self._owes_release = False
         super().__init__(
             asynchronous=asynchronous,
             loop=loop,
@@ -248,93 +244,6 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
 
     # How it ends
 
-    def close(self, timeout: float | None = None) -> Any:
-        """Give the claim back and close its clients; a second time does nothing.
-
-        Raises:
-            Unavailable: If the manager could not be told: then the claim may still run.
-        """
-        if self.status == Status.closed and not self._owes_release:
-            return NoOpAwaitable() if self.asynchronous else None
-        if self.asynchronous:
-            return self._close()
-        if self.status != Status.closed:
-            self._close_blocking(timeout)
-        else:
-            self._is_given_back(give_back_now(self.pool, self._opening.view_now))
-        return None
-
-    def _close_blocking(self, timeout_s: float | None) -> None:
-        try:
-            self.sync(self._close, callback_timeout=timeout_s)
-        except PoolError:
-            raise
-        except BaseException:
-            # Interrupted, or out of its time: the devices are worth one more moment.
-            if self._owes_release:
-                self._is_given_back(give_back_now(self.pool, self._opening.view_now))
-            raise
-        finally:
-            self._loop_runner.stop()
-
-    def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
-        try:
-            self.close()
-        except PoolError as error:
-            if exc_type is None:
-                raise
-            # The error that is under way already matters more.
-            self._voice.say(str(error))
-
-    async def __aexit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
-        try:
-            await self._close()
-        except PoolError as error:
-            if exc_type is None:
-                raise
-            self._voice.say(str(error))
-
-    async def _close(self) -> None:
-        if self.status == Status.closed and self._owes_release:
-            await self._release()
-        if self.status in _NOT_RUNNING:
-            # After a loss somebody else hangs up: a loop that ended meanwhile would cut that off.
-            if self.status == Status.closing:
-                await self._is_hung_up.wait()
-            return
-        self.status = Status.closing
-        self._owes_release = self.release_on_close and self.view is not None
-        release = asyncio.ensure_future(self._release())
-        await self._hang_up()
-        await release
-
-    async def _release(self) -> None:
-        if self._owes_release:
-            self._is_given_back(await give_back(self.pool, self._opening.view_now))
-        elif self.view is not None:
-            await self.pool.background.bridge(lambda _say: self._opening.detach())
-
-    def _is_given_back(self, view: ClaimView) -> None:
-        self._owes_release = False
-        self._opening.view = view
-        self._is_settled()
-
-    async def _hang_up(self) -> None:
-        """Close everything on our side, whatever state the other side is in."""
-        if self._following is not None:
-            self._following.stop()
-            self._voice.follows_no_more(self.claim_id)
-        if self._warming is not None:
-            await asyncio.wait([self._warming], timeout=_WARM_WITHIN_S)
-            self._warming.cancel()
-        await end_clients(self)
-        with contextlib.suppress(TimeoutError, OSError):
-            async with asyncio.timeout(_HANG_UP_WITHIN_S):
-                await super()._close()
-        self.status = Status.closed
-        self._is_hung_up.set()
-        self._arrivals.tell()
-
     def _has_changed(self, view: ClaimView) -> None:
         self._opening.view = view
         self._voice.warn(view)
@@ -359,6 +268,15 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
         await self._hang_up()
         fail_results(self, self.lost)
 
+    async def goes_on(self) -> bool:
+        """Whether the pool knows of no end of it; one that does not answer knows of none."""
+        ask = self.pool.client.claim
+        try:
+            view = await self.pool.background.bridge(lambda _say: ask(self.claim_id, patience_s=0))
+        except PoolError:
+            return True
+        return view.phase not in OVER
+
     def _abandon(self) -> None:
         """It never ran, and what was asked for has been given up."""
         self._voice.wait_is_over()
@@ -370,10 +288,6 @@ class ClaimCluster(EndsByItself, InUse, SizedCluster):
     def _on_loop(self, function: Any, argument: Any) -> None:
         assert self.loop is not None, "a cluster that is started has its loop"
         self.loop.add_callback(function, argument)
-
-    def _is_settled(self) -> None:
-        if self._finalizer is not None:
-            self._finalizer.detach()
 
     def _check_open(self) -> None:
         if self.lost is not None:

@@ -6,6 +6,7 @@ cannot be made, which Dask tries for half a minute; its claim's end is known wit
 
 import asyncio
 import contextlib
+from abc import abstractmethod
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -26,6 +27,10 @@ class EndsByItself:
 
     is_over: asyncio.Event
     lost: ClaimLost | None
+
+    @abstractmethod
+    async def goes_on(self) -> bool:
+        """Whether the pool knows of no end of it."""
 
 
 def unreachable(why: object) -> Unavailable:

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import signal
+import threading
 import time
+from typing import TYPE_CHECKING, Any
 
 import dask
 import pytest
@@ -16,6 +18,9 @@ from jupyter_gpupool.notebook.claim import attach, claim
 from jupyter_gpupool.notebook.clients import fail_results
 from jupyter_gpupool.notebook.cluster import ClaimCluster
 from jupyter_gpupool.pool.errors import ClaimLost, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.e2e
 WITHIN_S = 10.0
@@ -94,6 +99,44 @@ def test_attaching_to_a_scheduler_that_does_not_answer_says_so(pool: Pool) -> No
     with Client(cluster) as client:
         assert client.submit(sum, [1, 2]).result(timeout=WITHIN_S) == 3
     cluster.close()
+
+
+@pytest.mark.parametrize("ask", ["result", "gather", "run", "scatter", "who_has", "publish"])
+def test_question_under_way_when_the_scheduler_dies_raises_the_reason(pool: Pool, ask: str) -> None:
+    """Whatever of a client it is that asks the scheduler."""
+    cluster = claim(1, pool=pool, quiet=True)
+    client = Client(cluster)
+    done = client.submit(sum, [1, 2])
+    wait(done, timeout=WITHIN_S)
+    scheduler = client.run_on_scheduler(os.getpid)
+    asks: dict[str, Callable[[], object]] = {
+        "result": done.result,
+        "gather": lambda: client.gather([done]),
+        "run": lambda: client.run(os.getpid),
+        "scatter": lambda: client.scatter([1]),
+        "who_has": client.who_has,
+        "publish": lambda: client.publish_dataset(three=done),
+    }
+    os.kill(scheduler, signal.SIGSTOP)
+    strike = threading.Timer(0.3, os.kill, (scheduler, signal.SIGKILL))
+    strike.start()
+    with pytest.raises(ClaimLost, match="scheduler"):
+        asks[ask]()
+    strike.join()
+    client.close()
+
+
+def test_connection_that_breaks_alone_costs_no_new_task(pool: Pool) -> None:
+    """The scheduler is there and the claim goes on: nobody waits for an end."""
+    with claim(1, pool=pool, quiet=True) as cluster, Client(cluster) as client:
+        broken = client.scheduler_comm
+        client.sync(_abort, broken)
+        eventually(lambda: client.scheduler_comm not in {None, broken}, 3, "it is connected again")
+        assert client.submit(sum, [3, 4]).result(timeout=WITHIN_S) == 7
+
+
+async def _abort(connection: Any) -> None:
+    connection.comm.abort()
 
 
 def _claim_and_its_scheduler(pool: Pool) -> tuple[ClaimCluster, int]:
