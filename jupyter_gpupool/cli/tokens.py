@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jupyter_gpupool.notebook.command_line import Commands
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import parse_duration
 
 from .asking import ask, the_pool
@@ -24,7 +25,7 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--user", default="", help="Whose; only an admin may name another than themself.")
+@click.option("--user", help="Whose; only an admin may name another than themself.")
 @click.option(
     "--role", type=click.Choice(["user", "admin", "agent"]), default="user", show_default=True
 )
@@ -34,7 +35,7 @@ def token() -> None:
 @json_option
 def create(
     *,
-    user: str,
+    user: str | None,
     role: str,
     label: str,
     expires: str | None,
@@ -46,9 +47,20 @@ def create(
     from jupyter_gpupool.client.bodies import make  # noqa: PLC0415 - 0.2 s
     from jupyter_gpupool.protocol.api import Role, TokenBody  # noqa: PLC0415 - as above
 
+    if user == "":
+        raise BadRequest(
+            "--user is empty, which names nobody.",
+            field="user",
+            hint="Leave it out for a token of your own.",
+        )
     life_s = None if expires is None else parse_duration(expires, field="expires").total_seconds()
     body = make(
-        TokenBody, user=user, role=Role(role), label=label, expires_in_s=life_s, os_user=os_user
+        TokenBody,
+        user=user or "",
+        role=Role(role),
+        label=label,
+        expires_in_s=life_s,
+        os_user=os_user,
     )
     pool = the_pool()
     made = pool.background.run(lambda _say: pool.client.make_token(body))

@@ -60,7 +60,7 @@ class Http:
         self._failures = httpx.RequestError
         self._never_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._too_slow = httpx.TimeoutException
-        self._unsendable = (UnicodeError, httpx.InvalidURL)
+        self._no_address = httpx.InvalidURL
         self._client = httpx.AsyncClient(
             base_url=address.base + API,
             headers={"Authorization": f"Bearer {address.token}"},
@@ -165,9 +165,13 @@ class Http:
             return self._client.build_request(
                 method, path, content=content, params=query, headers=headers
             )
-        except self._unsendable as error:
+        except UnicodeError as error:
             raise BadRequest(
                 "What is asked for holds characters that are no text.", hint="Write it anew."
+            ) from error
+        except self._no_address as error:
+            raise BadRequest(
+                f"What is asked for cannot be sent ({error}).", hint="Write it anew."
             ) from error
 
     async def _try(self, request: "httpx.Request") -> "tuple[httpx.Response | PoolError, bool]":

@@ -5,10 +5,13 @@ Called by `notebook` and `cli`. Everything of a `Pool` but its making lives on t
 
 import asyncio
 import os
+import reprlib
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
+
+from jupyter_gpupool.pool.errors import BadRequest
 
 from . import discovery, embedded
 from .address import PoolAddress, Source
@@ -78,6 +81,23 @@ def current_pool() -> Pool:
         if _current is None or _current.address != address:
             _current = Pool(address)
         return _current
+
+
+def given_or_current(pool: Pool | None) -> Pool:
+    """The pool that a user gave, else the current one.
+
+    Raises:
+        PoolError: BadRequest if that is no pool; else as `current_pool`.
+    """
+    if pool is None:
+        return current_pool()
+    if not isinstance(pool, Pool):
+        raise BadRequest(
+            f"pool={reprlib.repr(pool)} is no pool.",
+            field="pool",
+            hint="Leave it out, and set GPUPOOL_URL to choose one.",
+        )
+    return pool
 
 
 def _find_or_start() -> PoolAddress:

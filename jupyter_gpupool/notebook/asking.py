@@ -7,7 +7,7 @@ uses, or the only one there is.
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jupyter_gpupool.client.pools import Pool, current_pool
+from jupyter_gpupool.client.pools import Pool, given_or_current
 from jupyter_gpupool.protocol.api import ClaimView
 
 from .answers import (
@@ -27,7 +27,7 @@ from .left_behind import first_look, left_behind_text
 from .next_cell import heard
 from .terms import Duration, Gpus, bounds_of
 from .voice import Voice
-from .which import find
+from .which import Which, find, name_of, pool_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -45,7 +45,7 @@ def status(*, pool: Pool | None = None) -> PoolStatus:
 
 def claims(*, ended: bool = False, pool: Pool | None = None) -> Claims:
     """The claims you hold, and all that may be seen by you if you are an admin."""
-    pool = pool or current_pool()
+    pool = given_or_current(pool)
 
     async def listed(say: "Say") -> Claims:
         look = first_look(pool)
@@ -66,11 +66,12 @@ def environments(*, pool: Pool | None = None) -> Environments:
     return _ask(pool, listed)
 
 
-def explain(name: str = "", *, pool: Pool | None = None) -> Explanation:
+def explain(name: Which = "", *, pool: Pool | None = None) -> Explanation:
     """Why a claim is where it is; or when and why it ended, if none of that name lives.
 
     Args:
-        name: Its name or id; "" is the one this kernel uses, or the only one you hold.
+        name: Its name or id, its cluster, or one of `claims()`; "" is the one this kernel uses,
+            or the only one you hold.
         pool: Another pool than the one the environment names.
 
     Raises:
@@ -80,7 +81,7 @@ def explain(name: str = "", *, pool: Pool | None = None) -> Explanation:
 
 
 def logs(
-    name: str = "", process: str | None = None, lines: int = 100, *, pool: Pool | None = None
+    name: Which = "", process: str | None = None, lines: int = 100, *, pool: Pool | None = None
 ) -> Logs:
     """The last lines of a claim's processes, or of one: "scheduler" or a lease's id.
 
@@ -100,7 +101,7 @@ def logs(
 
 
 def keep_alive(
-    name: str = "", duration: Duration = "1h", reason: str = "", *, pool: Pool | None = None
+    name: Which = "", duration: Duration = "1h", reason: str = "", *, pool: Pool | None = None
 ) -> datetime | None:
     """Have a claim not taken as idle from now on, and say until when; 0 takes that back.
 
@@ -114,7 +115,7 @@ def keep_alive(
     return _of(name, pool, lambda client, claim_id: kept_for(client, claim_id, for_s, reason))
 
 
-def hibernate(name: str = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:
+def hibernate(name: Which = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:
     """Give a claim's devices back and keep its results; its client stays connected.
 
     Tasks that are submitted meanwhile wait until it is resumed.
@@ -132,7 +133,7 @@ def hibernate(name: str = "", reason: str = "", *, pool: Pool | None = None) -> 
     return claim_as_it_was(view)
 
 
-def resume(name: str = "", *, pool: Pool | None = None) -> ClaimView:
+def resume(name: Which = "", *, pool: Pool | None = None) -> ClaimView:
     """Have devices again for a claim that hibernates, as soon as the pool has room.
 
     Args:
@@ -147,7 +148,7 @@ def resume(name: str = "", *, pool: Pool | None = None) -> ClaimView:
     return claim_as_it_was(view)
 
 
-def release(name: str = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:
+def release(name: Which = "", reason: str = "", *, pool: Pool | None = None) -> ClaimView:
     """Give a claim back, whoever uses it. What has ended already stays as it is.
 
     Args:
@@ -160,7 +161,7 @@ def release(name: str = "", reason: str = "", *, pool: Pool | None = None) -> Cl
     return claim_as_it_was(view)
 
 
-def scale(name: str, gpus: Gpus, *, pool: Pool | None = None) -> ClaimView:
+def scale(name: Which, gpus: Gpus, *, pool: Pool | None = None) -> ClaimView:
     """Have a claim want this many devices, or (least, most), from now on.
 
     Args:
@@ -183,18 +184,20 @@ def scale(name: str, gpus: Gpus, *, pool: Pool | None = None) -> ClaimView:
 
 
 def _of(
-    name: str,
+    name: Which,
     pool: Pool | None,
     ask: "Callable[[PoolClient, str], Coroutine[Any, Any, _T]]",
     *,
     ended: bool = False,
 ) -> _T:
-    async def found(client: "PoolClient") -> _T:
-        return await ask(client, (await find(client, name, ended=ended)).id)
+    called = name_of(name)
 
-    return _ask(pool, found)
+    async def found(client: "PoolClient") -> _T:
+        return await ask(client, (await find(client, called, ended=ended)).id)
+
+    return _ask(pool or pool_of(name), found)
 
 
 def _ask(pool: Pool | None, ask: "Callable[[PoolClient], Coroutine[Any, Any, _T]]") -> _T:
-    pool = pool or current_pool()
+    pool = given_or_current(pool)
     return pool.background.run(lambda _say: ask(pool.client))

@@ -4,18 +4,20 @@ Reached through the package's lazy attributes. Finds the pool, turns words into 
 over a Dask cluster. What needs no Dask is in `asking`.
 """
 
+import asyncio
 from typing import Unpack
 
-from jupyter_gpupool.client.pools import Pool, current_pool
+from jupyter_gpupool.client.pools import Pool, given_or_current
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import parse_duration
 from jupyter_gpupool.protocol.api import ClaimView
 
 from .cluster import ClaimCluster
 from .opening import Opening
-from .reclaiming import OnReclaim
+from .reclaiming import OnReclaim, check_callback
 from .terms import ClaimTerms, Duration, Gpus, body_of
 from .used_from import used_from
+from .which import Which, name_of, pool_of
 
 
 def claim(
@@ -58,6 +60,9 @@ def claim(
             field="wait",
             hint="An asynchronous claim waits when it is awaited.",
         )
+    if on_reclaim is not None:
+        check_callback(on_reclaim)
+    _check_loop(asynchronous=asynchronous)
     cluster = ClaimCluster(
         Opening(_pool(pool, asynchronous=asynchronous), body=body),
         timeout_s=None if timeout is None else _seconds(timeout),
@@ -74,20 +79,21 @@ def claim(
 
 
 def attach(
-    claim: str | ClaimView = "",
+    claim: Which = "",
     *,
     release_on_close: bool = False,
     asynchronous: bool = False,
     quiet: bool = False,
     pool: Pool | None = None,
 ) -> ClaimCluster:
-    """Get the Dask cluster of a claim you hold already, by its id or name.
+    """Get the Dask cluster of a claim you hold already.
 
     Several notebooks may do so with one claim at once. Closing it leaves the claim as it is,
     unless `release_on_close`.
 
     Args:
-        claim: Which one; "" is the one of this notebook, or the only one you hold.
+        claim: Its id or name, its cluster, or one of `claims()`; "" is the one of this notebook,
+            or the only one you hold.
         release_on_close: Whether closing it gives the claim back.
         asynchronous: As of `claim`.
         quiet: Print nothing.
@@ -97,9 +103,11 @@ def attach(
         PoolError: NotFound if you hold no such claim, BadRequest if several are meant, ClaimLost
             if it ends while it is waited for.
     """
-    pool = _pool(pool, asynchronous=asynchronous)
+    name = name_of(claim)
+    _check_loop(asynchronous=asynchronous)
+    pool = _pool(pool or pool_of(claim), asynchronous=asynchronous)
     cluster = ClaimCluster(
-        Opening(pool, view=claim) if isinstance(claim, ClaimView) else Opening(pool, name=claim),
+        Opening(pool, view=claim) if isinstance(claim, ClaimView) else Opening(pool, name=name),
         release_on_close=release_on_close,
         asynchronous=asynchronous,
         quiet=quiet,
@@ -111,7 +119,24 @@ def attach(
 
 def _pool(pool: Pool | None, *, asynchronous: bool) -> Pool | None:
     # Finding it may take seconds: on a running loop that is left to the moment it is awaited.
-    return pool if pool is not None or asynchronous else current_pool()
+    return None if pool is None and asynchronous else given_or_current(pool)
+
+
+def _check_loop(*, asynchronous: bool) -> None:
+    if asynchronous and not _is_on_a_loop():
+        raise BadRequest(
+            "asynchronous=True is for code that runs on an event loop, and none runs here.",
+            field="asynchronous",
+            hint="Claim within an async function, or leave it out.",
+        )
+
+
+def _is_on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _seconds(duration: Duration) -> float:

@@ -6,7 +6,7 @@ Reached through the package's lazy attributes; the command line and `%gpupool` s
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from jupyter_gpupool.client.pools import Pool, current_pool
+from jupyter_gpupool.client.pools import Pool, given_or_current
 from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.estimates import EstimateView
 
@@ -49,7 +49,7 @@ def estimate(gpus: Gpus = 2, *, pool: Pool | None = None, **terms: Unpack[ClaimT
     Raises:
         PoolError: BadRequest for terms that make no sense, Unavailable if there is no pool to ask.
     """
-    body, pool = body_of(gpus, terms, used_from()), pool or current_pool()
+    body, pool = body_of(gpus, terms, used_from()), given_or_current(pool)
     return pool.background.run(lambda _say: estimate_of(pool.client, body))
 
 

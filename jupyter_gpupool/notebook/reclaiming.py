@@ -4,12 +4,14 @@ Used by `cluster`, which passes on every change it hears of. Callbacks run in a 
 own: a slow one, or one that fails, holds up nothing.
 """
 
+import reprlib
 import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.protocol.api import ClaimView
 
 
@@ -33,6 +35,20 @@ class Reclaim:
 OnReclaim = Callable[[Reclaim], object]
 
 
+def check_callback(callback: OnReclaim) -> None:
+    """Refuse what could not be called once it is needed.
+
+    Raises:
+        BadRequest: If it cannot be called.
+    """
+    if not callable(callback):
+        raise BadRequest(
+            f"on_reclaim={reprlib.repr(callback)} cannot be called.",
+            field="on_reclaim",
+            hint="Give a function of one argument, the Reclaim.",
+        )
+
+
 class Reclaiming:
     """The callbacks of one claim; each is called once a warning."""
 
@@ -42,7 +58,12 @@ class Reclaiming:
         self._last: Reclaim | None = None
 
     def add(self, callback: OnReclaim) -> None:
-        """Call this one too, at once if the claim is under a warning already."""
+        """Call this one too, at once if the claim is under a warning already.
+
+        Raises:
+            BadRequest: If it cannot be called.
+        """
+        check_callback(callback)
         with self._lock:
             self._callbacks.append(callback)
             last = self._last

@@ -59,7 +59,7 @@ class SizedCluster(Cluster):
         return self.sync(self._set_bounds, scaled(self.view, n))
 
     def adapt(  # type: ignore[override] # there is no Adaptive on this side to choose
-        self, minimum: int = 0, maximum: int | None = None, **others: Any
+        self, minimum: int | None = 0, maximum: float | None = None, **others: Any
     ) -> Any:
         """Let the manager choose between these bounds; nothing runs on this side for it.
 

@@ -6,12 +6,12 @@ What only the manager can judge is left to it; refused here is what could not ev
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from jupyter_gpupool.client.bodies import make
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.request import WorkerBounds
-from jupyter_gpupool.pool.units import parse_bytes, parse_duration
+from jupyter_gpupool.pool.units import as_count, parse_bytes, parse_duration
 from jupyter_gpupool.pool.worker_devices import ONE_DEVICE, worker_devices
 from jupyter_gpupool.protocol.api import ClaimBody, Workers
 from jupyter_gpupool.protocol.using import UsedFrom
@@ -105,13 +105,14 @@ def bounds_of(gpus: Gpus) -> WorkerBounds:
         BadRequest: If it is neither.
     """
     pair = gpus if isinstance(gpus, tuple | list) else (gpus, gpus)
-    if len(pair) != 2 or not all(type(count) is int for count in pair):  # noqa: PLR2004 - a pair
+    counts = [whole for count in pair if (whole := as_count(count)) is not None]
+    if len(pair) != 2 or len(counts) != 2:  # noqa: PLR2004 - a pair
         raise BadRequest(
             f"gpus={gpus!r} is no number of devices.",
             field="gpus",
             hint="Write gpus=2, gpus=(1, 4) for one to four, or gpus=0.5 for a part of one.",
         )
-    return WorkerBounds(*cast("tuple[int, int]", tuple(pair)))
+    return WorkerBounds(*counts)
 
 
 def workers_on(gpus: Gpus, per_worker: float) -> WorkerBounds:
@@ -120,26 +121,33 @@ def workers_on(gpus: Gpus, per_worker: float) -> WorkerBounds:
     Raises:
         BadRequest: If either is no such number, or they do not go together.
     """
-    if type(per_worker) not in (int, float):
+    part = _number(per_worker)
+    if part is None:
         raise BadRequest(
             f"gpus_per_worker={per_worker!r} is no number of devices.",
             field="gpus_per_worker",
             hint="Write gpus_per_worker=2, or gpus_per_worker=0.5 for a part of one.",
         )
-    if worker_devices(per_worker) == ONE_DEVICE:
+    if worker_devices(part) == ONE_DEVICE:
         return bounds_of(gpus)
     pair = gpus if isinstance(gpus, tuple | list) else (gpus, gpus)
-    counts = [count / per_worker for count in pair if type(count) in (int, float)]
+    counts = [count / part for each in pair if (count := _number(each)) is not None]
     if len(pair) != 2 or [round(count, 6) % 1 for count in counts] != [0, 0]:  # noqa: PLR2004 - a pair
         raise BadRequest(
-            f"gpus={gpus!r} is no number of workers that have {per_worker:g} each.",
+            f"gpus={gpus!r} is no number of workers that have {part:g} each.",
             field="gpus",
-            hint=f"Ask for gpus={per_worker:g}, {2 * per_worker:g} and so on.",
+            hint=f"Ask for gpus={part:g}, {2 * part:g} and so on.",
         )
     return WorkerBounds(*map(round, counts))
 
 
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, float) else as_count(value)
+
+
 def _written(name: str, value: object) -> object:
+    whole = as_count(value)
+    value = value if whole is None else whole
     if name == "pre_import":
         names = value.split(",") if isinstance(value, str) else value
         return tuple(names) if isinstance(names, Sequence) else names

@@ -1,11 +1,13 @@
 """Which claim is meant, by name, id or none at all: called by `asking`, `opening`, `steering`."""
 
+import reprlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.pool.claim import OVER
-from jupyter_gpupool.pool.errors import BadRequest, NotFound
+from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
 from jupyter_gpupool.protocol.api import ClaimView
 
 from .moments import shape
@@ -15,6 +17,49 @@ if TYPE_CHECKING:
     from jupyter_gpupool.client.pool_client import PoolClient
 
 _MOST_SHOWN = 8
+
+
+class OfClaim(Protocol):
+    """What belongs to a claim, as its cluster does."""
+
+    @property
+    def claim_id(self) -> str:
+        """The claim's id; "" before it is requested."""
+
+    @property
+    def pool(self) -> Pool:
+        """The pool it comes from."""
+
+
+Which = str | ClaimView | OfClaim
+"""How a user may call a claim: by name or id, by a view of it, or by its cluster."""
+
+
+def name_of(which: Which) -> str:
+    """The name or id that the manager is asked for; "" if none is said.
+
+    Raises:
+        BadRequest: If that is nothing to call a claim by: also None, which a variable may hold by
+            mistake.
+        Conflict: If it is a cluster whose claim has not been requested yet.
+    """
+    if isinstance(which, str):
+        return which
+    name = which.id if isinstance(which, ClaimView) else getattr(which, "claim_id", None)
+    if name == "":
+        raise Conflict("The claim has not been requested yet.", hint="First: await cluster")
+    if not isinstance(name, str):
+        raise BadRequest(
+            f"{reprlib.repr(which)} is no claim.",
+            field="name",
+            hint="Give its name or id, its cluster, or one of gpupool.claims().",
+        )
+    return name
+
+
+def pool_of(which: Which) -> Pool | None:
+    """The pool that a cluster comes from; None for whatever does not tell."""
+    return None if isinstance(which, str | ClaimView) else which.pool
 
 
 async def find(client: "PoolClient", name: str, *, ended: bool = False) -> ClaimView:

@@ -1,10 +1,12 @@
 """How many workers a claim has and wants, and what may be asked for: pure, called by `cluster`."""
 
 from collections.abc import Collection
+from math import inf
 
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.lease import LeasePhase
-from jupyter_gpupool.pool.request import WorkerBounds
+from jupyter_gpupool.pool.request import MAX_WORKERS, WorkerBounds
+from jupyter_gpupool.pool.units import as_count
 from jupyter_gpupool.protocol.api import ClaimView, LeaseView
 
 _COUNT = (LeasePhase.GRANTED, LeasePhase.RUNNING)
@@ -40,17 +42,20 @@ def scaled(view: ClaimView | None, count: int) -> WorkerBounds:
     Raises:
         BadRequest: If it is no number from zero on.
     """
-    if type(count) is not int or count < 0:
-        raise BadRequest(
-            f"A claim cannot have {count!r} workers.", field="workers", hint="Ask for 0 or more."
-        )
-    return WorkerBounds(min(count, bounds_of(view).minimum), count)
+    wanted = _counted(count)
+    return WorkerBounds(min(wanted, bounds_of(view).minimum), wanted)
 
 
 def adapted(
-    view: ClaimView | None, minimum: int, maximum: int | None, others: Collection[str]
+    view: ClaimView | None, minimum: int | None, maximum: float | None, others: Collection[str]
 ) -> WorkerBounds:
     """Bounds for "as the manager sees fit, between these".
+
+    Args:
+        view: The claim.
+        minimum: The least; None is none.
+        maximum: The most; None is what it is now, infinity no bound, as with Dask's own clusters.
+        others: Other options given.
 
     Raises:
         BadRequest: If they make no sense, or more than bounds is asked for.
@@ -60,4 +65,16 @@ def adapted(
             f"The pool's manager adapts by its policy and takes no {', '.join(others)}.",
             hint="Give minimum and maximum only.",
         )
-    return WorkerBounds(minimum, bounds_of(view).maximum if maximum is None else maximum)
+    least = 0 if minimum is None else _counted(minimum)
+    if maximum is None:
+        return WorkerBounds(least, bounds_of(view).maximum)
+    return WorkerBounds(least, MAX_WORKERS if maximum == inf else _counted(maximum))
+
+
+def _counted(count: object) -> int:
+    whole = as_count(count)
+    if whole is None or whole < 0:
+        raise BadRequest(
+            f"A claim cannot have {count!r} workers.", field="workers", hint="Ask for 0 or more."
+        )
+    return whole

@@ -3,6 +3,7 @@
 Called where a user's words enter: the claim's terms, configuration, the command line.
 """
 
+import operator
 import re
 from collections.abc import Iterable
 from datetime import timedelta
@@ -68,12 +69,35 @@ def parse_duration(text: str | float | timedelta, *, field: str = "") -> timedel
     Raises:
         BadRequest: If it is not a time, not above zero, or above ten years.
     """
-    seconds = text.total_seconds() if isinstance(text, timedelta) else _parse(str(text), _SECONDS)
-    if seconds is None or not _SHORTEST_S <= seconds <= _MAX_DURATION.total_seconds():
+    seconds = _seconds(text)
+    if seconds is None or not seconds >= _SHORTEST_S:
         raise BadRequest(
             f"{text!r} is not a time above zero.", field=field, hint='Write for example "2h".'
         )
+    if seconds > _MAX_DURATION.total_seconds():
+        raise BadRequest(
+            f"{text!r} is longer than ten years.", field=field, hint='Write for example "2h".'
+        )
     return timedelta(seconds=seconds)
+
+
+def _seconds(text: str | float | timedelta) -> float | None:
+    if isinstance(text, timedelta):
+        return text.total_seconds()
+    if isinstance(text, float):
+        # Its digits may be none that people write, such as 1e+300.
+        return float(text)
+    return _parse(str(text), _SECONDS)
+
+
+def as_count(number: object) -> int | None:
+    """A whole number of any type that counts, as numpy's do; None for what is none, or a bool."""
+    if isinstance(number, bool):
+        return None
+    try:
+        return operator.index(number)  # type: ignore[arg-type] # what it is, is the question
+    except TypeError:
+        return None
 
 
 def format_bytes(amount: int) -> str:

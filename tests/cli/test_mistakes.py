@@ -37,6 +37,7 @@ def test_pool_that_does_not_answer_is_one_line(run: Run) -> None:
         ("scale", "x", "-3"),
         ("release",),
         ("release", "x", "--all"),
+        ("token", "create", "--user", ""),
         ("token", "create", "--expires", "never"),
         ("token", "create", "--role", "king"),
         ("token", "revoke"),

@@ -192,6 +192,14 @@ async def test_what_cannot_be_sent_is_refused(address: PoolAddress) -> None:
     await http.close()
 
 
+async def test_too_long_a_name_is_said_to_be_one(address: PoolAddress) -> None:
+    """It is text all the same."""
+    client = PoolClient(address, transport=httpx.MockTransport(lambda r: _ok([], r)))
+    with pytest.raises(BadRequest, match="too long"):
+        await client.claim("x" * 100_000)
+    await client.close()
+
+
 async def test_post_that_is_cut_late_is_repeated_with_its_key(address: PoolAddress) -> None:
     """Waiting for an answer is not impatience: the key makes another try safe."""
     keys: list[str] = []

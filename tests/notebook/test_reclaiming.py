@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jupyter_gpupool.notebook.reclaiming import Reclaim, Reclaiming
+from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.warned import WarningView
 
@@ -17,6 +18,12 @@ NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 IDLE = WarningView(rule="idle", deadline=NOW, reason="No tasks.")
 LIMIT = WarningView(rule="time-limit", deadline=NOW, reason="Its time is up.")
 View = Callable[..., ClaimView]
+
+
+def test_what_cannot_be_called_is_refused_at_once() -> None:
+    """Not when something is about to be taken."""
+    with pytest.raises(BadRequest, match="on_reclaim=5 cannot be called"):
+        Reclaiming().add(5)  # type: ignore[arg-type]
 
 
 def test_callback_gets_rule_deadline_and_reason(a_view: View) -> None:

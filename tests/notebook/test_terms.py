@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jupyter_gpupool.notebook.terms import body_of, bounds_of, workers_on
@@ -11,7 +12,15 @@ from jupyter_gpupool.pool.request import WorkerBounds
 
 
 @pytest.mark.parametrize(
-    ("gpus", "expected"), [(2, (2, 2)), ((1, 4), (1, 4)), (0, (0, 0)), ([1, 2], (1, 2))]
+    ("gpus", "expected"),
+    [
+        (2, (2, 2)),
+        ((1, 4), (1, 4)),
+        (0, (0, 0)),
+        ([1, 2], (1, 2)),
+        (np.int64(2), (2, 2)),
+        ((np.int32(1), 4), (1, 4)),
+    ],
 )
 def test_gpus_are_bounds(gpus: Any, expected: tuple[int, int]) -> None:
     """A number is both bounds; a pair is the least and the most."""
@@ -23,6 +32,13 @@ def test_nonsense_is_no_number_of_devices(gpus: Any) -> None:
     """Refused here, before a pool is looked for."""
     with pytest.raises(BadRequest):
         bounds_of(gpus)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """A computed amount need not be turned into Python's own first."""
+    body = body_of(np.int64(4), {"gpus_per_worker": np.int64(2), "memory": np.int64(2**30)})  # type: ignore[arg-type,typeddict-item]
+    assert (body.workers.max, body.gpus_per_worker, body.memory) == (2, 2, "1073741824")
+    assert body_of(np.float64(0.5), {}).gpus_per_worker == 0.5
 
 
 @pytest.mark.parametrize("limit", ["2h", 7200, timedelta(hours=2)])

@@ -30,6 +30,17 @@ def test_claim_explains_itself(pool: Pool) -> None:
     assert cluster.explain().phase in (Phase.ENDING, Phase.ENDED)
 
 
+def test_claim_is_meant_by_its_cluster_or_its_view(pool: Pool) -> None:
+    """As a variable holds it; the cluster's own pool is asked."""
+    with claim(1, pool=pool) as cluster:
+        (view,) = asking.claims(pool=pool)
+        assert asking.explain(cluster).claim == asking.explain(view, pool=pool).claim == view.id
+        assert asking.scale(cluster, 2).workers.max == 2
+        with attach(cluster) as again:
+            assert again.claim_id == cluster.claim_id
+        assert asking.release(cluster).id == cluster.claim_id
+
+
 def test_claim_shows_its_logs(pool: Pool) -> None:
     """Of its scheduler first, then of each worker, or of one process."""
     with claim(1, pool=pool) as cluster:

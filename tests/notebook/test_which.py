@@ -3,16 +3,27 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jupyter_gpupool.client.pools import Pool
 from jupyter_gpupool.client.this_host import ThisHost
 from jupyter_gpupool.notebook import asking
+from jupyter_gpupool.notebook.claim import attach, claim
 from jupyter_gpupool.notebook.terms import body_of
 from jupyter_gpupool.notebook.this_kernel import ThisKernel, this_kernel
-from jupyter_gpupool.notebook.which import find, find_used, the_one_meant, the_one_used
-from jupyter_gpupool.pool.errors import BadRequest, NotFound
+from jupyter_gpupool.notebook.which import (
+    find,
+    find_used,
+    name_of,
+    pool_of,
+    the_one_meant,
+    the_one_used,
+)
+from jupyter_gpupool.pool.errors import BadRequest, Conflict, NotFound
 from jupyter_gpupool.protocol.api import ClaimView, TokenBody
 
 HERE = ThisHost(mark="here", boot_id="boot", uid=os.getuid())
@@ -29,6 +40,61 @@ def used_by(a_view: View) -> Callable[..., ClaimView]:
         return a_view(id=name, name=name, kernels=[{**said, "attached_at": "2026-11-30T12:00:00Z"}])
 
     return build
+
+
+def test_claim_is_called_by_whatever_stands_for_it(a_view: View) -> None:
+    """Its name or id, a view of it, or its cluster, which also knows the pool."""
+    cluster: Any = SimpleNamespace(claim_id="c-3", pool="its pool")
+    called = ["mine", "", a_view(id="c-2"), cluster]
+    assert [name_of(each) for each in called] == ["mine", "", "c-2", "c-3"]
+    assert [pool_of(each) for each in called] == [None, None, None, "its pool"]
+
+
+@pytest.mark.parametrize("which", [None, 5, 0.5, b"mine", [], object])
+def test_nothing_else_is_a_claim(which: Any) -> None:
+    """Above all not None: releasing it must not release the only claim there is."""
+    with pytest.raises(BadRequest, match="is no claim"):
+        name_of(which)
+
+
+def test_cluster_that_asked_for_nothing_yet_names_no_claim() -> None:
+    """Its empty id would be the only claim there is."""
+    with pytest.raises(Conflict, match="not been requested"):
+        name_of(SimpleNamespace(claim_id="", pool=None))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        asking.explain,
+        asking.logs,
+        asking.hibernate,
+        asking.resume,
+        asking.release,
+        asking.keep_alive,
+        lambda which: asking.scale(which, 1),
+        attach,
+    ],
+)
+def test_what_is_no_claim_is_refused_before_a_pool_is_looked_for(ask: Any) -> None:
+    """In one sentence, by each question."""
+    with pytest.raises(BadRequest, match="None is no claim"):
+        ask(None)
+
+
+@pytest.mark.parametrize("pool", [5, "http://127.0.0.1:9"])
+def test_what_is_no_pool_is_refused(pool: Any) -> None:
+    """A URL is none either: the sentence says where that goes."""
+    for ask in (asking.status, asking.claims, partial(claim, 1), partial(attach, "x")):
+        with pytest.raises(BadRequest, match=r"is no pool\..*GPUPOOL_URL"):
+            ask(pool=pool)
+
+
+@pytest.mark.parametrize("ask", [partial(claim, 1), partial(attach, "mine")])
+def test_asynchronous_claim_wants_a_loop(ask: Any) -> None:
+    """Refused before anything is asked for."""
+    with pytest.raises(BadRequest, match="event loop, and none runs here"):
+        ask(asynchronous=True)
 
 
 def test_only_claim_is_meant(a_view: View) -> None:

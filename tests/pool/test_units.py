@@ -1,7 +1,9 @@
 """Sizes and times that people write."""
 
 from datetime import timedelta
+from math import inf, nan
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.units import (
     absolute_bytes,
+    as_count,
     format_bytes,
     format_duration,
     parse_bytes,
@@ -72,10 +75,10 @@ def test_a_time_reads_as_written(text, seconds):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0", "-5", "soon", "2 fortnights", "0.0000001", "11000d", "9" * 400, timedelta(0), -1.0],
+    ["", "0", "-5", "soon", "2 fortnights", "0.0000001", timedelta(0), -1.0, nan, True],
 )
 def test_a_nonsense_time_names_its_field(text):
-    """What is no time, not above zero or beyond ten years is refused where it stands."""
+    """What is no time or not above zero is refused where it stands."""
     with pytest.raises(BadRequest, match="is not a time above zero") as refused:
         parse_duration(text, field="time_limit")
     assert refused.value.field == "time_limit"
@@ -134,6 +137,24 @@ def test_a_written_time_is_off_by_little(seconds):
 def test_one_has_no_plural():
     """One device, two devices, no devices."""
     assert [plural(n, "device") for n in (0, 1, 2)] == ["0 devices", "1 device", "2 devices"]
+
+
+@pytest.mark.parametrize(
+    "text", ["11000d", "9" * 400, "1000000h", 1e300, inf, 10**30, timedelta.max]
+)
+def test_too_long_a_time_is_said_to_be_one(text):
+    """Beyond ten years is above zero all the same."""
+    with pytest.raises(BadRequest, match=r"is longer than ten years\. Write") as refused:
+        parse_duration(text, field="time_limit")
+    assert refused.value.field == "time_limit"
+
+
+@pytest.mark.parametrize(
+    ("number", "whole"), [(2, 2), (np.int64(2), 2), (True, None), (2.0, None), ("2", None)]
+)
+def test_whole_numbers_of_any_type_count(number, whole):
+    """A bool counts nothing, and text is no number."""
+    assert as_count(number) == whole
 
 
 @given(st.text(), st.sampled_from([parse_bytes, parse_duration]))

@@ -105,7 +105,8 @@ async def _invalid(connection: HTTPConnection, error: Exception) -> Response:
     # What is no JSON has a position, which is no field.
     field = "" if first["type"] == "json_invalid" else ".".join(place)
     message = f"{field or 'The body'}: {first['msg']}."
-    bad = BadRequest(message, field=field, hint="See /api/v1/openapi.json.")
+    # A term's own sentence is enough for whoever has never heard of HTTP.
+    bad = BadRequest(message, field=field, hint="" if field else "See /api/v1/openapi.json.")
     return await _answer(connection, problem(bad, connection.url.path))
 
 

@@ -194,6 +194,15 @@ async def test_number_of_workers_is_a_whole_number(site, number):
     assert (answer.status_code, answer.json()["field"]) == (422, "workers.min")
 
 
+async def test_refused_term_sends_nobody_to_the_schema(site):
+    """Whoever calls it from a notebook has never heard of it; a path that is none is its matter."""
+    async with await site.client() as client:
+        refused = await client.post("/api/v1/claims", json={"workers": {"min": -1, "max": 1}})
+        nowhere = await client.get("/api/v1/nowhere")
+    assert refused.json()["hint"] == ""
+    assert "openapi.json" in nowhere.json()["hint"]
+
+
 async def test_reason_of_a_release_drives_no_terminal(site):
     """Admins read it."""
     async with await site.client() as client:
