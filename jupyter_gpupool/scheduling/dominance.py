@@ -37,6 +37,8 @@ class DominantShare(NamedTuple):
     borrows: bool = False
 
 
+_DIGITS = 12
+"""Beyond these, quotients of whole numbers differ by nothing but their rounding."""
 NOTHING_BORROWED: Final = DominantShare()
 
 
@@ -136,4 +138,5 @@ def is_fairer(after: Iterable[DominantShare], before: Iterable[DominantShare]) -
 
 
 def _sorted(shares: Iterable[DominantShare]) -> list[tuple[bool, float]]:
-    return sorted([(share.weightless, share.ratio) for share in shares], reverse=True)
+    ratios = [(share.weightless, round(share.ratio, _DIGITS)) for share in shares]
+    return sorted(ratios, reverse=True)

@@ -11,9 +11,6 @@ from collections.abc import Mapping, Sequence
 from .dominance import DominantShare, dominant_share, is_fairer, lendable_below, resources
 from .ledger import Ledger
 
-_DIGITS = 12
-"""Beyond these, quotients of whole numbers differ by nothing but their rounding."""
-
 
 def makes_fairer(
     ledger: Ledger,
@@ -33,14 +30,13 @@ def makes_fairer(
     lendable, of = lendable_below(tree, ledger.total, name), resources(ledger.kinds)
 
     def share(queue: int, held: Sequence[int]) -> DominantShare:
-        found = dominant_share(
+        return dominant_share(
             held=tuple(held),
             guarantee=ledger.guarantee[queue],
             lendable=lendable,
             weight=ledger.queues[queue].weight,
             of=of,
         )
-        return found._replace(ratio=round(found.ratio, _DIGITS))
 
     return is_fairer(
         [share(queue, held) for queue, held in after.items()],
