@@ -202,7 +202,7 @@ def _state(view: ClaimView) -> str:
 
 def _reason(view: ClaimView) -> str:
     if view.warning is not None:
-        return warning_sentence(view.warning, here_and_now())
+        return warning_sentence(view.warning, here_and_now(), view.keeping)
     if view.wait is None:
         return view.problem or view.own_wish or view.reason
     starts = starts_text(view.wait, here_and_now())

@@ -70,7 +70,8 @@ def card_text(view: ClaimView, now: datetime) -> str:
     if keys := unkept_keys(view.keeping):
         lines.append(f"Cannot be kept: {keys}")
     lines += said_of(view)
-    lines.append(f"{_detail(view)} · as of {clock(now, now)}")
+    as_of = f"as of {clock(now, now)}"
+    lines.append(as_of.capitalize() if _is_told(view) else f"{_detail(view)} · {as_of}")
     return "\n".join(lines)
 
 
@@ -138,7 +139,14 @@ def _state_text(view: ClaimView, now: datetime) -> str:
 
 def _goes_back(view: ClaimView, now: datetime) -> str:
     assert view.warning is not None, "asked for only when there is one"
-    return warning_sentence(view.warning, now)
+    return warning_sentence(view.warning, now, view.keeping)
+
+
+def _is_told(view: ClaimView) -> bool:
+    """Whether its warning says all that could be said of it, as while it hibernates."""
+    if view.warning is None or view.phase is Phase.ENDED or _at_work(view):
+        return False
+    return view.phase not in WAITING and view.warning.reason == view.reason
 
 
 def _warning(view: ClaimView, now: datetime) -> str:
@@ -161,6 +169,8 @@ def _said(view: ClaimView) -> str:
 
 def _body(view: ClaimView) -> str:
     leases = _at_work(view)
+    if not leases and _is_told(view):
+        return ""
     if not leases:
         return markup.element("p", markup.text(_why(view)), "margin:0")
     return markup.table((), [_row(lease) for lease in leases])

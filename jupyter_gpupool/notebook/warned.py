@@ -22,15 +22,23 @@ _MOST_KEYS = 3
 _KEY_SHOWN = 40
 
 
-def warning_sentence(warning: WarningView, now: datetime) -> str:
-    """Why, and what becomes of the claim when.
+def keeps_nothing(keeping: KeepingView | None) -> bool:
+    """Whether a claim that hibernates had no result to keep."""
+    return keeping is not None and not keeping.held
+
+
+def warning_sentence(
+    warning: WarningView, now: datetime, keeping: KeepingView | None = None
+) -> str:
+    """Why, and what becomes of the claim when; `keeping` is what is known of its results.
 
     "Your 2 A100 have been idle for 15 min (no tasks, GPU 0 %, 31 GiB held). They go back at 14:20;
     results are kept."
     """
     when = clock(warning.deadline, now)
     if warning.rule == KEPT_RESULTS:
-        return f"{warning.reason} Results are kept until {when}."
+        until = "It may hibernate" if keeps_nothing(keeping) else "Results are kept"
+        return f"{warning.reason} {until} until {when}."
     if warning.action is None or not warning.why:
         return f"Goes back {when}: {warning.reason}"
     back = "They go back" if warning.are_several else "It goes back"

@@ -68,6 +68,16 @@ def test_warning_stands_before_everything_else(
     assert card_html(view, NOW).index("Goes back 14:20") < card_html(view, NOW).index("gpu-05")
 
 
+def test_hibernated_claim_says_once_what_is_kept(a_view: View) -> None:
+    """Its warning and its reason are one sentence."""
+    reason = "2 results kept."
+    warning = WarningView(rule="kept-results", deadline=NOW + timedelta(days=3), reason=reason)
+    view = a_view(phase="hibernated", reason=reason, warning=warning)
+    for card in (card_text(view, NOW), card_html(view, NOW)):
+        assert card.count("2 results kept") == 1
+        assert "s of 14:16" in card
+
+
 @pytest.mark.parametrize("kind", EndKind)
 def test_ended_claim_says_how_and_when(a_view: View, kind: EndKind) -> None:
     """Not just that it is over."""

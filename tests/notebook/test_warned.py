@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jupyter_gpupool.notebook.warned import answers_text, keep_minutes, warning_sentence
+from jupyter_gpupool.protocol.keeping_view import KeepingView
 from jupyter_gpupool.protocol.warned import KeepView, WarningView
 
 NOW = datetime(2026, 11, 30, 14, 16, tzinfo=UTC)
@@ -41,6 +42,14 @@ def test_sentence_says_why_what_and_when(
 ) -> None:
     """The clock is the reader's; what others need is told by its own reason."""
     assert warning_sentence(a_warning(**changes), NOW) == said
+
+
+def test_claim_without_results_promises_none(a_warning: Warn) -> None:
+    """Nothing is kept for it: the moment is when its hibernation ends."""
+    warning = a_warning(rule="kept-results", action=None, reason="It had no finished results.")
+    said = warning_sentence(warning, NOW, KeepingView(held=0))
+    assert said == "It had no finished results. It may hibernate until 14:20."
+    assert "Results are kept" in warning_sentence(warning, NOW, KeepingView(held=1))
 
 
 @pytest.mark.parametrize(

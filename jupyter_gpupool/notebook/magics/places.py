@@ -16,9 +16,11 @@ from jupyter_gpupool.pool.errors import Unavailable
 from .claiming import client_of
 from .holding import Held
 from .steering import chosen
+from .taken_away import check_awake
 
 _COMES_WITHIN_S = 10.0
 _LOOK_EVERY_S = 0.05
+_SILENT_FOR_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ def place_of(held: Held, on: str | None, worker: str | None) -> Place:
     Raises:
         NotFound: If there is no such claim or worker.
         BadRequest: If several claims are held and none is named.
-        Unavailable: If the claim has no worker now.
+        Unavailable: If the claim hibernates, or has no worker now.
     """
     cluster = _cluster(held, on)
     addresses = _addresses_soon(held, cluster)
@@ -80,9 +82,15 @@ def _last(held: Held, cluster: ClaimCluster, addresses: Mapping[str, str]) -> st
 
 
 def _addresses_soon(held: Held, cluster: ClaimCluster) -> Mapping[str, str]:
-    deadline = time.monotonic() + _COMES_WITHIN_S
+    began, told = time.monotonic(), False
+    check_awake(cluster)
     while not (found := _addresses(cluster, held.ended_workers)):
-        if time.monotonic() > deadline:
+        check_awake(cluster)
+        waited_s = time.monotonic() - began
+        if waited_s > _SILENT_FOR_S and not told:
+            told = True
+            sys.stderr.write(f"Claim {cluster.name} has no worker yet; the cell waits for one.\n")
+        if waited_s > _COMES_WITHIN_S:
             raise Unavailable(
                 f"Claim {cluster.name} has no worker now.",
                 hint=f"See why: %gpupool explain {cluster.name}",

@@ -21,6 +21,7 @@ from .cell import Cell, Outcome, Stream
 from .failures import Interrupted
 from .on_worker import end_worker, forget_topic, interrupt_cell, run_cell
 from .places import Place
+from .taken_away import why_ended
 
 _LOOK_EVERY_S = 0.5
 _STOPS_WITHIN_S = 0.7
@@ -125,10 +126,7 @@ class RemoteCell:
     def _check_worker(self) -> None:
         if not self._place.is_there and not self._future.done():
             self._future.cancel()
-            raise Unavailable(
-                f"Worker {self._place.worker} ended while it ran the cell; its variables are lost.",
-                hint="See why: %gpupool log",
-            )
+            raise why_ended(self._place.cluster, self._place.worker)
 
     def _outcome(self) -> Outcome:
         outcome = self._result()
@@ -144,6 +142,8 @@ class RemoteCell:
         try:
             outcome: Outcome = self._future.result()
         except CancelledError as error:
+            if not self._place.is_there:
+                raise why_ended(self._place.cluster, self._place.worker) from error
             raise Unavailable(
                 "The connection to the claim broke while the cell ran.",
                 hint="See why: %gpupool explain",

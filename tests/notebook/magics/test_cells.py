@@ -5,11 +5,15 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import eventually
+
+from jupyter_gpupool.pool.claim import Phase
 
 if TYPE_CHECKING:
     from .conftest import Notebook
 
 pytestmark = pytest.mark.e2e
+WITHIN_S = 30.0
 
 
 def test_cell_runs_on_the_worker(claimed: "Notebook") -> None:
@@ -146,6 +150,36 @@ def test_lost_worker_is_said_so(claimed: "Notebook") -> None:
     ran = claimed.run("%%gpupool\nimport os\nos._exit(1)")
     assert "ended while it ran the cell; its variables are lost." in ran.err
     assert repr(claimed.run("%%gpupool\n1").value) == "1"
+
+
+@pytest.mark.parametrize(
+    ("command", "wake"),
+    [("hibernate mine", "%gpupool resume mine"), ("scale mine 0", "%gpupool resume mine")],
+)
+def test_hibernating_claim_is_said_to_hibernate(
+    claimed: "Notebook", command: str, wake: str
+) -> None:
+    """At once, with how to wake it; and the cell runs then."""
+    claimed.run(f"%gpupool {command}")
+    eventually(lambda: claimed["cluster"].view.phase is Phase.HIBERNATED, WITHIN_S)
+    ran = claimed.run("%%gpupool\n1")
+    assert "Claim mine hibernates" in ran.err
+    assert wake in ran.err
+    claimed.run(wake)
+    assert repr(claimed.run("%%gpupool\n1").value) == "1"
+
+
+@pytest.mark.parametrize("taken", ["hibernate('mine')", "scale('mine', 0)"])
+def test_cell_hears_why_its_worker_was_taken(claimed: "Notebook", taken: str) -> None:
+    """Not that it ended for reasons that a log would tell."""
+    claimed.run(
+        "import threading\nimport jupyter_gpupool as gpupool\n"
+        f"threading.Timer(0.5, lambda: gpupool.{taken}).start()"
+    )
+    ran = claimed.run("%%gpupool\nimport time\ntime.sleep(600)")
+    assert "Claim mine hibernates. Worker" in ran.err
+    assert "its variables are lost." in ran.err
+    assert "%gpupool log" not in ran.err
 
 
 def test_claim_that_ends_ends_the_cell(claimed: "Notebook") -> None:
