@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import click
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -29,4 +31,8 @@ def ask(question: "Callable[[PoolClient], Coroutine[Any, Any, _T]]") -> _T:
         PoolError: What the manager says no to.
     """
     pool = the_pool()
-    return pool.background.run(lambda _say: question(pool.client))
+    return pool.background.run(lambda _say: question(pool.client), _say)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -57,7 +57,7 @@ def leave(pool: Pool, wished: Wish, shows: Callable[[ClaimView], None]) -> None:
     """
     opening = Opening(pool, body=wished.body)
     with _given_back_on_failure(opening):
-        view = pool.background.run(lambda _say: opening.request())
+        view = pool.background.run(lambda _say: opening.request(), _to_stderr)
         shows(view)
     # Not on standard output, which scripts read the claim from.
     _to_stderr(

@@ -11,10 +11,13 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 _T = TypeVar("_T")
 Say = Callable[[str], None]
+saying: ContextVar[Say | None] = ContextVar("saying", default=None)
+"""What a call is told by while it runs: for whoever is deep within it, such as a slow request."""
 _GRACE_S = 10.0
 """How long a cancelled call may take to clean up after itself."""
 _LOOK_FOR_SIGNALS_EVERY_S = 0.5
@@ -110,8 +113,14 @@ class _Call(Generic[_T]):
             self._task.cancel()
 
     async def _live(self, say: Say) -> _T:
+        saying.set(lambda text: self._say_meanwhile(say, text))
         # Made within the task: what `make` raises before it returns is the caller's to see, too.
         return await self._make(say)
+
+    def _say_meanwhile(self, say: Say, text: str) -> None:
+        # A task that it began may live on, and has nobody to tell.
+        if self._task is not None and not self._task.done():
+            say(text)
 
     def _stop(self) -> None:
         self._cancelled = True

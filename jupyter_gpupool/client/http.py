@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gpupool.pool.errors import BadRequest, PoolError, Unavailable
@@ -16,6 +17,7 @@ from jupyter_gpupool.protocol.api import API, IDEMPOTENCY_KEY
 from jupyter_gpupool.protocol.bodies import Body
 
 from .address import PoolAddress
+from .background import saying
 from .bodies import written
 from .errors import Cut, Unanswered, error_from, unreachable, unverified
 
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 3.0
 _ANSWER_WITHIN_S = 30.0
+_READ_WITHIN_S = 10.0
+"""The same for what changes nothing: it may be asked again at any time."""
+_SUMMED_UP = "/usage"
+"""Reports, which are made one at a time: what they take is no silence."""
+_SILENT_FOR_S = 2.0
 _CONNECT_WITHIN_S = 5.0
 _KEEP_OPEN_S = 60.0
 _FIRST_PAUSE_S = 0.05
@@ -61,11 +68,12 @@ class Http:
         self._never_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._too_slow = httpx.TimeoutException
         self._no_address = httpx.InvalidURL
+        self._patience = partial(httpx.Timeout, connect=_CONNECT_WITHIN_S)
         self._client = httpx.AsyncClient(
             base_url=address.base + API,
             headers={"Authorization": f"Bearer {address.token}"},
             limits=httpx.Limits(keepalive_expiry=_KEEP_OPEN_S),
-            timeout=httpx.Timeout(_ANSWER_WITHIN_S, connect=_CONNECT_WITHIN_S),
+            timeout=self._patience(_ANSWER_WITHIN_S),
             verify=tls_context(address) if address.base.startswith("https") else False,
             # A proxy of the environment cannot reach this machine's own loopback.
             trust_env=not address.is_loopback,
@@ -163,7 +171,12 @@ class Http:
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
             return self._client.build_request(
-                method, path, content=content, params=query, headers=headers
+                method,
+                path,
+                content=content,
+                params=query,
+                headers=headers,
+                timeout=self._patience(_answer_within_s(method, path)),
             )
         except UnicodeError as error:
             raise BadRequest(
@@ -177,13 +190,23 @@ class Http:
     async def _try(self, request: "httpx.Request") -> "tuple[httpx.Response | PoolError, bool]":
         """One try: the answer, or why there is none; and whether another try may help."""
         try:
-            response = await self._client.send(request)
+            response = await self._sent(request)
         except self._failures as error:
             if (unproven := _certificate_error(error)) is not None:
                 return unverified(self.address.base, unproven), False
             why = str(error) or type(error).__name__
             return unreachable(self.address.base, why.rstrip("."), self._kind_of(error)), True
         return response, response.status_code in _MAY_PASS
+
+    async def _sent(self, request: "httpx.Request") -> "httpx.Response":
+        """The answer to one try; whoever waits for it is told when it does not come soon."""
+        say = saying.get() or _nobody
+        silent = f"The pool's manager at {self.address.base} does not answer; still waiting for it."
+        word = asyncio.get_running_loop().call_later(_SILENT_FOR_S, say, silent)
+        try:
+            return await self._client.send(request)
+        finally:
+            word.cancel()
 
     def _error_of(self, request: "httpx.Request", response: "httpx.Response") -> PoolError:
         changes = request.method != "GET"
@@ -204,6 +227,15 @@ def _last(answer: "httpx.Response | PoolError", unanswered: Unanswered | None) -
     if isinstance(answer, PoolError):
         raise answer
     return answer
+
+
+def _nobody(_text: str) -> None:
+    """Nobody waits for it."""
+
+
+def _answer_within_s(method: str, path: str) -> float:
+    may_be_soon = method == "GET" and path != _SUMMED_UP
+    return _READ_WITHIN_S if may_be_soon else _ANSWER_WITHIN_S
 
 
 def new_key() -> str:

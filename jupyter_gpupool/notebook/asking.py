@@ -200,4 +200,4 @@ def _of(
 
 def _ask(pool: Pool | None, ask: "Callable[[PoolClient], Coroutine[Any, Any, _T]]") -> _T:
     pool = given_or_current(pool)
-    return pool.background.run(lambda _say: ask(pool.client))
+    return pool.background.run(lambda _say: ask(pool.client), Voice().say)

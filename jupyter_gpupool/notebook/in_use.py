@@ -14,6 +14,7 @@ from jupyter_gpupool.protocol.api import ClaimView
 from .answers import Explanation, Logs, explanation_of, kept_for, kept_s, logs_of
 from .reclaiming import OnReclaim, Reclaiming
 from .terms import Duration
+from .voice import Voice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -30,6 +31,7 @@ class InUse:
     """
 
     _reclaiming: Reclaiming
+    _voice: Voice
     asynchronous: bool
 
     @property
@@ -94,5 +96,5 @@ class InUse:
             raise Conflict("The claim has not been requested yet.", hint="First: await cluster")
         background, client = self.pool.background, self.pool.client
         if self.asynchronous:
-            return background.bridge(lambda _say: ask(client))
-        return background.run(lambda _say: ask(client))
+            return background.bridge(lambda _say: ask(client), self._voice.say)
+        return background.run(lambda _say: ask(client), self._voice.say)

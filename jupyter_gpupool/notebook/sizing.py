@@ -19,6 +19,7 @@ from jupyter_gpupool.protocol.api import ClaimView
 from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
 from .arrivals import Arrivals
+from .voice import Voice
 from .workers import adapted, granted, planned, scaled
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class SizedCluster(Cluster):
 
     _opening: "Opening"
     _arrivals: Arrivals
+    _voice: Voice
 
     @property
     @abstractmethod
@@ -85,7 +87,8 @@ class SizedCluster(Cluster):
             await self._start()
         pool, claim_id = self._opening.pool, self._opening.view_now.id
         self._opening.view = await pool.background.bridge(
-            lambda _say: pool.client.scale(claim_id, bounds.minimum, bounds.maximum)
+            lambda _say: pool.client.scale(claim_id, bounds.minimum, bounds.maximum),
+            self._voice.say,
         )
 
     async def _wait_for_workers(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpupool.client.background import Background, Say
+from jupyter_gpupool.client.background import Background, Say, saying
 
 _WITHIN_S = 10.0
 
@@ -21,6 +21,22 @@ async def _double(number: int) -> int:
 
 def _refuse(_say: Say) -> Coroutine[Any, Any, None]:
     raise LookupError("no such call")
+
+
+async def test_whatever_lies_deep_within_a_call_can_be_heard() -> None:
+    """As long as the call lasts: what it began and left running has nobody to tell."""
+    background, words, kept = Background(), list[str](), list[Say]()
+
+    async def speak(_say: Say) -> None:
+        say = saying.get()
+        assert say is not None
+        kept.append(say)
+        say("while it runs")
+
+    await background.bridge(speak, words.append)
+    kept[0]("too late")
+    await asyncio.sleep(0)
+    assert words == ["while it runs"]
 
 
 def test_threads_share_one_loop() -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from jupyter_gpupool.client.address import PoolAddress
+from jupyter_gpupool.client.background import saying
 from jupyter_gpupool.client.errors import Unanswered
 from jupyter_gpupool.client.http import Http
 from jupyter_gpupool.client.pool_client import PoolClient
@@ -182,6 +183,41 @@ async def test_page_instead_of_a_claim_is_no_answer(address: PoolAddress, page: 
     with pytest.raises(Unanswered):
         await client.request_claim(ClaimBody(workers=Workers(min=1, max=1)))
     await client.close()
+
+
+async def test_reading_is_given_up_sooner_than_changing(address: PoolAddress) -> None:
+    """It can be asked again at any time; what changes something may be under way."""
+    limits: dict[str, float] = {}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        limits[f"{request.method} {request.url.path}"] = request.extensions["timeout"]["read"]
+        return httpx.Response(200)
+
+    http = Http(address, transport=httpx.MockTransport(answer))
+    for method, path in (("GET", "/x"), ("GET", "/usage"), ("POST", "/x")):
+        await http.send(method, path)
+    assert limits == {"GET /api/v1/x": 10, "GET /api/v1/usage": 30, "POST /api/v1/x": 30}
+    await http.close()
+
+
+async def test_whoever_waits_hears_that_nobody_answers(
+    address: PoolAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is so, and not when all is over."""
+    monkeypatch.setattr("jupyter_gpupool.client.http._SILENT_FOR_S", 0.01)
+    told = asyncio.Event()
+    words: list[str] = []
+    saying.set(lambda text: (words.append(text), told.set())[0])
+
+    async def answer(_request: httpx.Request) -> httpx.Response:
+        await told.wait()
+        return httpx.Response(200, content=b"well")
+
+    http = Http(address, transport=httpx.MockTransport(answer))
+    async with asyncio.timeout(10):
+        assert await http.send("GET", "/x") == b"well"
+    assert words == [f"The pool's manager at {address.base} does not answer; still waiting for it."]
+    await http.close()
 
 
 async def test_what_cannot_be_sent_is_refused(address: PoolAddress) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import jupyter_gpupool as gpupool
 from jupyter_gpupool.client.pools import current_pool
+from jupyter_gpupool.notebook.voice import Voice
 from jupyter_gpupool.notebook.which import find, find_used
 from jupyter_gpupool.pool.errors import NotFound
 from jupyter_gpupool.protocol.api import ClaimView
@@ -52,7 +53,7 @@ def release_all(held: Held) -> Sequence[ClaimView]:
     """
     own = [_closed(cluster) for cluster in held.clusters()]
     pool = current_pool()
-    others = pool.background.run(lambda _say: pool.client.release_all())
+    others = pool.background.run(lambda _say: pool.client.release_all(), Voice().say)
     return (*own, *others)
 
 
@@ -63,7 +64,7 @@ def lease_of(claim: str, worker: str) -> str:
         NotFound: If the claim has no such worker.
     """
     pool = current_pool()
-    view = pool.background.run(lambda _say: find(pool.client, claim))
+    view = pool.background.run(lambda _say: find(pool.client, claim), Voice().say)
     return chosen(sorted(lease.id for lease in view.leases), worker)
 
 
@@ -91,4 +92,4 @@ def _closed(cluster: "ClaimCluster") -> ClaimView:
 def _own() -> str:
     """The only claim that this kernel uses, as the pool knows: after a restart it holds none."""
     pool = current_pool()
-    return pool.background.run(lambda _say: find_used(pool.client)).id
+    return pool.background.run(lambda _say: find_used(pool.client), Voice().say).id
