@@ -56,9 +56,11 @@ def forget_dead(links: Path = LINKS) -> None:
     for link in links.glob("gpupool-*"):
         try:
             path = link.readlink()
+            is_ours = link == _link(path, links) and _is_ours(link, path)
+            is_dead = is_ours and not path.parent.is_dir()
         except OSError:
-            continue
-        if link == _link(path, links) and _is_ours(link, path) and not path.parent.is_dir():
+            continue  # where it leads nobody can tell
+        if is_dead:
             link.unlink(missing_ok=True)
 
 

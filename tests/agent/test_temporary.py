@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpupool.agent import temporary
 from jupyter_gpupool.agent.claim_folders import make_working_folder, set_aside_what_is_over
 from jupyter_gpupool.agent.state_folder import open_state_folder
 from jupyter_gpupool.agent.temporary import (
@@ -85,6 +86,15 @@ def test_links_of_claims_that_are_gone_go(deep, links):
     file.touch()
     forget_dead(links)
     assert sorted(links.iterdir()) == sorted([living, other, file])
+    assert not os.path.lexists(dead)
+
+
+def test_link_that_leads_nowhere_holds_up_no_other(deep, links):
+    """Any process of the agent's own user can make one whose path the system refuses."""
+    odd = Path("/") / ("x" * 300) / "tmp"
+    temporary._link(odd, links).symlink_to(odd)
+    dead = name_temporary(deep, "c2", links)
+    forget_dead(links)
     assert not os.path.lexists(dead)
 
 
