@@ -102,7 +102,7 @@ class Leftovers:
         left = not_held({path for path in (*named, *held) if is_left(path, uid)})
         for path in sorted(left):
             if stuck := _removed(path):
-                self.owe(claim_id, path, stuck, devices)
+                self._owe(claim_id, Owed(str(path), str(stuck), tuple(devices), uid))
         for segment in sysv_memory.left_by(pids, uid, trail.since_s):
             why = sysv_memory.remove(segment)
             logger.info("%s of claim %s: %s", segment, claim_id, why or "removed")
@@ -112,9 +112,11 @@ class Leftovers:
     def owe(
         self, claim_id: ClaimId, path: Path, stuck: Stuck, devices: Sequence[DeviceUuid]
     ) -> None:
-        """This could not be removed, for what is stuck in it; it is tried again and again."""
-        owed = Owed(str(path), str(stuck), tuple(devices))
-        logger.warning("What claim %s left cannot be removed: %s", claim_id, stuck)
+        """This of the agent's own folder could not be removed; it is tried again and again."""
+        self._owe(claim_id, Owed(str(path), str(stuck), tuple(devices)))
+
+    def _owe(self, claim_id: ClaimId, owed: Owed) -> None:
+        logger.warning("What claim %s left cannot be removed: %s", claim_id, owed.what)
         with self._lock:
             nothing = Trail(boot=self._boot, since_s=time.time())
             trail = self._trails.setdefault(claim_id, nothing)
@@ -125,7 +127,7 @@ class Leftovers:
         """Try again to remove what is owed; whether any of it is gone now."""
         is_news = False
         for claim_id, trail in tuple(self._trails.items()):
-            gone = frozenset(each for each in trail.owed if remove(Path(each.path)) is None)
+            gone = frozenset(each for each in trail.owed if _is_gone(each))
             if gone:
                 is_news = True
                 self._change(
@@ -148,6 +150,17 @@ class Leftovers:
                 return
             self._trails[claim_id] = after
         self._files.write(claim_id, after)
+
+
+def _is_gone(owed: Owed) -> bool:
+    """Whether it is removed now, or has given way to something that is not the claim's."""
+    path = Path(owed.path)
+    if owed.uid is not None:
+        if not is_left(path, owed.uid):
+            return True
+        if not not_held({path}):
+            return False
+    return remove(path) is None
 
 
 def _joined(known: Iterable[Owed], new: Owed) -> tuple[Owed, ...]:

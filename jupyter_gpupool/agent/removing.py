@@ -46,23 +46,15 @@ def remove(path: Path) -> Stuck | None:
 
 
 class _Removal:
-    """One removal; `top` is a descriptor of the folder that holds what is removed."""
+    """One removal of an entry of the folder that `above` is a descriptor of."""
 
-    def __init__(self, top: int) -> None:
-        self._top = top
-        self._device = os.fstat(top).st_dev
+    def __init__(self, above: int) -> None:
+        self._device = os.fstat(above).st_dev
+        self._top = -1
         self._put_up: list[str] = []
 
-    def remove(self, above: int, name: str, path: Path) -> Stuck | None:
-        """Remove one entry; what lies too deep is put up first, so that depth stops nothing."""
-        stuck = self._remove(above, name, path, 0)
-        while self._put_up:
-            deep = self._put_up.pop()
-            found = self._remove(self._top, deep, path.with_name(deep), 0)
-            stuck = stuck or found
-        return stuck
-
-    def _remove(self, above: int, name: str, path: Path, depth: int) -> Stuck | None:
+    def remove(self, above: int, name: str, path: Path, depth: int = 0) -> Stuck | None:
+        """Remove one entry."""
         try:
             found = os.lstat(name, dir_fd=above)
             if stat.S_ISDIR(found.st_mode):
@@ -84,11 +76,21 @@ class _Removal:
         try:
             if os.fstat(folder).st_dev != self._device:
                 return Stuck(path, "another file system is mounted there")
-            stuck = self._empty(folder, path, depth)
+            stuck = self._empty(folder, path, depth) if depth else self._empty_top(folder, path)
         finally:
             os.close(folder)
         if stuck is None:
             os.rmdir(name, dir_fd=above)
+        return stuck
+
+    def _empty_top(self, folder: int, path: Path) -> Stuck | None:
+        """Empty the first folder; what lies too deep is put up into it, so depth stops nothing."""
+        self._top = folder
+        stuck = self._empty(folder, path, 0)
+        while self._put_up:
+            deep = self._put_up.pop()
+            found = self.remove(folder, deep, path / deep, 1)
+            stuck = stuck or found
         return stuck
 
     def _empty(self, folder: int, path: Path, depth: int) -> Stuck | None:
@@ -98,7 +100,7 @@ class _Removal:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries]
         for name in names:
-            stuck = self._remove(folder, name, path / name, depth + 1)
+            stuck = self.remove(folder, name, path / name, depth + 1)
             first = first or stuck
         return first
 

@@ -27,11 +27,14 @@ class Owed:
         path: What is tried again, from a folder that is no user's.
         what: What of it is stuck, and why.
         devices: Those of the workers that left it.
+        uid: Whose it has to be still when it is tried again; None for what lies in the agent's own
+            folder, where nobody else can put anything.
     """
 
     path: str
     what: str
     devices: tuple[DeviceUuid, ...]
+    uid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +125,12 @@ def _trail(known: Mapping[str, Any]) -> Trail:
         pids=frozenset(map(int, known["pids"])),
         held=frozenset(map(str, known["held"])),
         owed=tuple(
-            Owed(str(each["path"]), str(each["what"]), tuple(map(DeviceUuid, each["devices"])))
+            Owed(
+                str(each["path"]),
+                str(each["what"]),
+                tuple(map(DeviceUuid, each["devices"])),
+                each.get("uid"),
+            )
             for each in known["owed"]
         ),
     )

@@ -164,13 +164,16 @@ class Closing(Cluster):
         if self._warming is not None:
             await asyncio.wait([self._warming], timeout=_WARM_WITHIN_S)
             self._warming.cancel()
-        await end_clients(self)
-        with contextlib.suppress(TimeoutError, OSError):
-            async with asyncio.timeout(_HANG_UP_WITHIN_S):
-                await super()._close()
-        self.status = Status.closed
-        self._is_hung_up.set()
-        self._arrivals.tell()
+        try:
+            await end_clients(self)
+            with contextlib.suppress(TimeoutError, OSError):
+                async with asyncio.timeout(_HANG_UP_WITHIN_S):
+                    await super()._close()
+        finally:
+            # Whatever else went wrong, nobody shall wait for it.
+            self.status = Status.closed
+            self._is_hung_up.set()
+            self._arrivals.tell()
 
     def _is_settled(self) -> None:
         if self._finalizer is not None:

@@ -135,7 +135,8 @@ class ClaimCluster(EndsByItself, Closing, InUse, SizedCluster):
 
     def _request(self) -> None:
         try:
-            self._is_requested(self.pool.background.run(lambda _say: self._opening.request()))
+            ask = self.pool.background.run
+            self._is_requested(ask(lambda _say: self._opening.request(), self._voice.hear))
         except BaseException:
             self._abandon()
             self._loop_runner.stop()

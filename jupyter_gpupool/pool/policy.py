@@ -127,7 +127,7 @@ class Policy:
     queues: tuple[QueueTerms, ...] = (QueueTerms(name=DEFAULT_QUEUE, users=(EVERYBODY,)),)
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     priorities: tuple[PriorityClass, ...] = BUILT_IN
-    rules: Rules = field(default_factory=lambda: Rules(tells_moves=True))
+    rules: Rules = field(default_factory=lambda: Rules(tells_moves=True, most_moved=4))
     reclaims: bool = False
     grace_s: float = 30.0
     idle: tuple[IdleRule, ...] = ()

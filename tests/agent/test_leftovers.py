@@ -1,5 +1,6 @@
 """Shared memory that a claim's processes leave behind goes; what anybody holds stays."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ from jupyter_gpupool.agent.leftovers import Leftovers
 from jupyter_gpupool.agent.removing import Stuck
 from jupyter_gpupool.agent.sweeping import Sweeper
 from jupyter_gpupool.agent.sysv_memory import segments
+from jupyter_gpupool.agent.trail import Owed, Trail, TrailFiles
+from jupyter_gpupool.pool.ids import ClaimId, DeviceUuid
 
 pytestmark = pytest.mark.skipif(
     not SHARED_MEMORY.is_dir(), reason="this system has no folder of shared memory"
@@ -229,6 +232,21 @@ async def test_what_cannot_be_removed_is_owed_until_it_can(start, tmp_path):
     assert again.owes
     assert again.retry()
     assert (again.dirty, again.owes, (folder / "stays").exists()) == ({}, False, False)
+
+
+@pytest.mark.parametrize("now", ["another user's", "held"])
+def test_what_took_the_place_of_what_is_owed_stays(tmp_path, now):
+    """Whose it is and who holds it is asked anew at each try."""
+    path = tmp_path / "joblib_memmapping_folder_1"
+    path.touch(mode=0o600)
+    uid = os.getuid() + (now == "another user's")
+    owed = Owed(str(path), "it is busy", (DeviceUuid("GPU-1"),), uid)
+    trail = Trail(boot=procfs.boot_id(), since_s=0.0, owed=(owed,))
+    TrailFiles(tmp_path / "kept").write(ClaimId("c-1"), trail)
+    leftovers = Leftovers(kept=tmp_path / "kept")
+    with path.open() if now == "held" else contextlib.nullcontext():
+        assert (leftovers.retry(), leftovers.owes) == (now != "held", now == "held")
+        assert path.exists()
 
 
 async def test_damaged_note_removes_nothing(start, name, tmp_path):

@@ -80,6 +80,24 @@ def test_depth_stops_nothing(left):
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can make a file immutable, or mount")
+def test_what_is_stuck_too_deep_is_stuck_until_it_is_gone(left):
+    """It stays within what was to be removed, so that another try finds it."""
+    folder, other = left
+    deepest = folder.joinpath(*"d" * 150)
+    deepest.mkdir(parents=True)
+    (deepest / "immutable").touch()
+    if subprocess.run(["chattr", "+i", deepest / "immutable"], check=False).returncode:
+        pytest.skip("this file system knows no immutable files")
+    try:
+        assert [remove(folder).why for _ in range(3)] == ["operation not permitted"] * 3
+        assert set(folder.parent.iterdir()) == {folder, other}
+    finally:
+        [stuck] = folder.rglob("immutable")
+        subprocess.run(["chattr", "-i", stuck], check=True)
+    assert remove(folder) is None
+    assert list(folder.parent.iterdir()) == [other]
+
+
 def test_immutable_file_is_said_and_all_else_goes(left):
     """The path and the system's own reason."""
     folder, _ = left

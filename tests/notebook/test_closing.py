@@ -8,7 +8,7 @@ import pytest
 from distributed import Client, Status
 
 from jupyter_gpupool.client.pools import Pool
-from jupyter_gpupool.notebook.claim import claim
+from jupyter_gpupool.notebook.claim import attach, claim
 from jupyter_gpupool.notebook.closing import StillClosing
 from jupyter_gpupool.pool.errors import PoolError
 
@@ -21,14 +21,13 @@ def test_close_that_ran_out_of_time_is_finished_by_the_next(
     pool: Pool, *, release_on_close: bool
 ) -> None:
     """It says so in one sentence, and goes on meanwhile."""
-    cluster = claim(1, pool=pool, quiet=True)
-    client = Client(cluster)
-    cluster.release_on_close = release_on_close
-    with pytest.raises(StillClosing, match="did not close within"):
-        cluster.close(timeout=0.0001)
-    cluster.close()
-    assert (cluster.status, client.status) == (Status.closed, "closed")
-    pool.background.run(lambda _say: pool.client.release(cluster.claim_id))
+    with claim(1, pool=pool, quiet=True) as holder:
+        cluster = attach(holder.claim_id, pool=pool, quiet=True, release_on_close=release_on_close)
+        client = Client(cluster)
+        with pytest.raises(StillClosing, match="did not close within"):
+            cluster.close(timeout=0.0001)
+        cluster.close()
+        assert (cluster.status, client.status) == (Status.closed, "closed")
 
 
 def test_threads_that_close_at_once_all_come_back(pool: Pool) -> None:

@@ -33,6 +33,12 @@ most_moved = 2
 """
 
 
+def test_pool_without_a_policy_has_the_rules_of_an_empty_one() -> None:
+    """But that nobody takes back: there is nobody with a guarantee."""
+    rules = parse_policy('[queues.default]\nusers = ["*"]').rules
+    assert Policy().rules == rules
+
+
 def test_every_key_of_a_queue_is_read():
     """Amounts become whole numbers, times seconds."""
     research, vision = parse_policy(WHOLE).queues
