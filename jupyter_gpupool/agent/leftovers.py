@@ -59,7 +59,7 @@ class Leftovers:
             before = frozenset(inodes(self._places.memory))
             trail = Trail(boot=self._boot, since_s=time.time(), before=before)
             self._trails[claim_id] = trail
-        self._files.write(claim_id, trail)
+            self._files.write(claim_id, trail)
 
     def forget_others(self, keep: Collection[ClaimId]) -> None:
         """These claims alone can still have processes here; what is owed is not forgotten."""
@@ -67,8 +67,7 @@ class Leftovers:
             gone = [c for c, trail in self._trails.items() if c not in keep and not trail.owed]
             for claim_id in gone:
                 del self._trails[claim_id]
-        for claim_id in gone:
-            self._files.forget(claim_id)
+                self._files.forget(claim_id)
 
     def note(self, footprint: Footprint, pids: Sequence[int]) -> None:
         """Remember what these processes of a claim hold, who are about to be ended."""
@@ -121,7 +120,7 @@ class Leftovers:
             nothing = Trail(boot=self._boot, since_s=time.time())
             trail = self._trails.setdefault(claim_id, nothing)
             self._trails[claim_id] = trail = replace(trail, owed=_joined(trail.owed, owed))
-        self._files.write(claim_id, trail)
+            self._files.write(claim_id, trail)
 
     def retry(self) -> bool:
         """Try again to remove what is owed; whether any of it is gone now."""
@@ -149,7 +148,8 @@ class Leftovers:
             if before is None or (after := change(before)) == before:
                 return
             self._trails[claim_id] = after
-        self._files.write(claim_id, after)
+            # Here, so that no older one comes after it, and two share no draft.
+            self._files.write(claim_id, after)
 
 
 def _is_gone(owed: Owed) -> bool:

@@ -18,6 +18,7 @@ from distributed.deploy.cluster import Cluster
 from distributed.utils import NoOpAwaitable
 
 from jupyter_gpupool.pool.errors import Conflict, PoolError, Unavailable
+from jupyter_gpupool.pool.units import format_duration
 from jupyter_gpupool.protocol.api import ClaimView
 
 from .clients import end_clients
@@ -104,7 +105,8 @@ class Closing(Cluster):
 
     def _still_closing(self, timeout_s: float) -> StillClosing:
         return StillClosing(
-            f"Claim {self.name} did not close within {timeout_s:g} s; its connections still do.",
+            f"Claim {self.name} did not close within {format_duration(timeout_s)}; its connections"
+            " still do.",
             hint="Close it again to wait for the rest.",
         )
 

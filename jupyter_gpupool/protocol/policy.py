@@ -4,7 +4,6 @@ Used by the manager at its start. A key that is not known is refused: a misspelt
 no limit.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -27,6 +26,7 @@ from jupyter_gpupool.pool.rules import Moves, Rules, Sharing, SurplusOrder
 from .bodies import Body, Words
 from .idle_policy import IdleEntry
 from .policy_lines import line_of_refusal
+from .policy_text import read_toml
 from .policy_values import (
     Amount,
     above_zero,
@@ -296,12 +296,7 @@ def _read(text: str) -> Policy:
 
 
 def _document(text: str) -> PolicyDocument:
-    try:
-        read = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        # The parser lets through what Python says of numbers too long and tables too deep.
-        raise BadRequest(f"The policy is no TOML: {error}.") from error
-    return PolicyDocument.model_validate(read)
+    return PolicyDocument.model_validate(read_toml(text))
 
 
 def _refusal(of: Mapping[str, Any]) -> BadRequest:

@@ -4,9 +4,11 @@ Used by the manager for two revisions, and by the command line for a file and a 
 """
 
 import difflib
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 
+from jupyter_gpupool.pool.errors import BadRequest
+
+from .policy_text import read_toml
 from .policy_views import DiffView, KeyChange
 
 
@@ -29,8 +31,8 @@ def _changes(before: str, after: str) -> Iterator[KeyChange]:
 def _values(source: str) -> dict[str, str] | None:
     """Each value of a document by its key, as it would be written; None if it is no TOML."""
     try:
-        return dict(_flat("", tomllib.loads(source)))
-    except (ValueError, RecursionError):
+        return dict(_flat("", read_toml(source)))
+    except (BadRequest, RecursionError):
         return None
 
 

@@ -74,7 +74,8 @@ def read_private(path: Path, *, what: str, hint: str = "") -> str:
 
 
 def _unreadable(path: Path, what: str, error: Exception, hint: str) -> NotAllowed:
-    why = error.strerror if isinstance(error, OSError) else str(error)
+    # Of a null byte each Python says something else.
+    why = error.strerror if isinstance(error, OSError) else "its name holds a null byte"
     return NotAllowed(f"The {what} {path} cannot be read: {why}.", hint=hint)
 
 

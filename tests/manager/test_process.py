@@ -6,6 +6,7 @@ import resource
 import socket
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -111,10 +112,9 @@ def test_stored_policy_that_is_refused_now_is_told_and_stops_nothing(start_manag
     """As after an upgrade: the last one that is understood holds, until a corrected file comes."""
     port, state = free_port(), tmp_path / "state"
     _start_with_policy(start_manager, tmp_path, '[queues.kept]\nusers = ["*"]\n').end()
-    with sqlite3.connect(state / "manager.sqlite") as database:
+    with closing(sqlite3.connect(state / "manager.sqlite")) as database, database:
         wrong = "insert into policies (revision, at, by, source) select 2, at, by, ? from policies"
         database.execute(wrong, ["[queues.old]\nwish = 3\n"])
-    database.close()
     manager = _start_with_policy(start_manager, tmp_path, file, f"--port={port}")
     headers = bearer((state / "admin-token").read_text())
     with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", headers=headers) as client:

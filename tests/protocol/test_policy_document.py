@@ -6,6 +6,7 @@ from jupyter_gpupool.pool.errors import BadRequest
 from jupyter_gpupool.pool.policy import Policy, PriorityClass, Resources, UserTerms
 from jupyter_gpupool.pool.rules import SurplusOrder
 from jupyter_gpupool.protocol.policy import parse_policy
+from jupyter_gpupool.protocol.policy_diff import diff
 
 WHOLE = """
 [queues.research]
@@ -31,6 +32,13 @@ surplus_order = "least_attained_service"
 moves = "done"
 most_moved = 2
 """
+
+
+def test_key_of_countless_parts_is_refused_at_once() -> None:
+    """The parser would take minutes over it, and gigabytes."""
+    with pytest.raises(BadRequest, match="line 2 has more than 64 dots"):
+        parse_policy("\n" + ".".join(["a"] * 100_000) + " = 1")
+    assert not diff("", ".".join(["a"] * 100_000) + " = 1", names=("old", "new")).changes
 
 
 def test_pool_without_a_policy_has_the_rules_of_an_empty_one() -> None:

@@ -39,7 +39,7 @@ def test_token_is_read_without_the_space_around_it(read: Callable[..., str]) -> 
         ("/dev/null", NotAllowed, "The token file /dev/null is no ordinary file."),
         ("/proc/self/mem", NotAllowed, "The token file /proc/self/mem cannot be read: "),
         ("/etc/passwd/x", NotAllowed, "The token file /etc/passwd/x cannot be read: Not a dir"),
-        ("a\0b", NotAllowed, "cannot be read: embedded null byte."),
+        ("a\0b", NotAllowed, "cannot be read: its name holds a null byte."),
     ],
 )
 def test_file_that_cannot_be_read_says_so(name: str, kind: type[PoolError], sentence: str) -> None:

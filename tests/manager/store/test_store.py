@@ -1,8 +1,11 @@
 """The store: what goes in comes out, and failures are one sentence."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -22,6 +25,15 @@ from jupyter_gpupool.pool.lease import Lease, LeasePhase
 from jupyter_gpupool.scheduling.shape import HeldWorker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A database whose changes are kept and which is closed, which sqlite3 alone does not do."""
+    with closing(sqlite3.connect(path)) as database, database:
+        yield database
+
+
 _LEASE_ROW = "INSERT INTO leases VALUES (?, 0, 'c', 'h', ?, ?, ?, '2026-01-01', NULL, '{}')"
 
 
@@ -79,7 +91,7 @@ async def test_database_holds_no_secret_in_the_clear(site):
 def test_database_refuses_a_second_lease_of_a_device(tmp_path):
     """The last wall, whatever the code above does."""
     _store(tmp_path).close()
-    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+    with _opened(tmp_path / "manager.sqlite") as database:
         database.execute(_LEASE_ROW, ("l-0", "GPU-1", 1000, "ended"))
         database.execute(_LEASE_ROW, ("l-1", "GPU-1", 1000, "granted"))
         with pytest.raises(sqlite3.IntegrityError):
@@ -99,7 +111,7 @@ def test_database_refuses_a_second_lease_of_a_device(tmp_path):
 def test_database_refuses_shares_of_a_device_beyond_one(tmp_path, beyond):
     """However a row comes to it: written, grown, moved, or back from its end."""
     _store(tmp_path).close()
-    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+    with _opened(tmp_path / "manager.sqlite") as database:
         for lease, device, share, phase in (
             ("l-0", "GPU-1", 500, "ended"),
             ("l-1", "GPU-1", 400, "granted"),
@@ -179,14 +191,14 @@ def test_damaged_database_is_one_sentence(tmp_path):
 async def test_readonly_database_is_one_sentence_and_heals(tmp_path):
     """Nothing is written, and the next write works once it may be written again."""
     store = _store(tmp_path)
-    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+    with _opened(tmp_path / "manager.sqlite") as database:
         database.execute(
             "CREATE TRIGGER no BEFORE INSERT ON meta BEGIN SELECT RAISE(ABORT,"
             " 'attempt to write a readonly database'); END"
         )
     with pytest.raises(Unavailable, match="it may only be read"):
         await store.prove_writable()
-    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+    with _opened(tmp_path / "manager.sqlite") as database:
         database.execute("DROP TRIGGER no")
     await store.prove_writable()
     store.close()
@@ -195,7 +207,7 @@ async def test_readonly_database_is_one_sentence_and_heals(tmp_path):
 def test_newer_database_is_refused(tmp_path):
     """An older manager must not write what it does not understand."""
     _store(tmp_path).close()
-    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+    with _opened(tmp_path / "manager.sqlite") as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(Unavailable, match="newer than this manager knows"):
         _store(tmp_path)
@@ -272,7 +284,7 @@ async def test_database_that_another_manager_has_written_is_left_alone(tmp_path)
     """Should two ever run, only the later one's transactions get through."""
     store = _store(tmp_path)
     store.load()
-    with sqlite3.connect(tmp_path / "manager.sqlite") as database:
+    with _opened(tmp_path / "manager.sqlite") as database:
         database.execute("UPDATE meta SET value = '2.0' WHERE name = 'stamp'")
     with pytest.raises(Diverged):
         await store.commit(Changes(new_users=(UserRecord(name="ann"),)))
