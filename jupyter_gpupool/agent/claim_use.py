@@ -57,18 +57,25 @@ class _Gauge:
     looked_s: float
     was_active: bool = False
     was_blind: bool = False
+    was_looked_at: bool = False
+    last_active: bool = False
 
     def look(self, now_s: float, *, active: bool) -> None:
         if now_s - self.looked_s > KNOWN_FOR_S:
             self.was_blind = True
-        self.looked_s = now_s
+        self.looked_s, self.was_looked_at, self.last_active = now_s, True, active
         self.was_active = self.was_active or active
+
+    def is_active(self, now_s: float) -> bool:
+        """In a window that no look fell into, what the last one saw goes on."""
+        goes_on = self.last_active and now_s - self.looked_s <= KNOWN_FOR_S
+        return self.was_active or (goes_on and not self.was_looked_at)
 
     def is_known(self, now_s: float) -> bool:
         return now_s - self.looked_s <= KNOWN_FOR_S and not self.was_blind
 
     def cut(self) -> None:
-        self.was_active = self.was_blind = False
+        self.was_active = self.was_blind = self.was_looked_at = False
 
 
 @dataclass(slots=True)
@@ -130,7 +137,7 @@ class ClaimGauges:
         is_gpu_known = is_gpu_known and not self._gpu.was_unknown
         devices, activity = self._devices, self._activity
         told = [signal for signal in self._gauges if signal is not Signal.GPU]
-        active = frozenset(s for s in told if self._gauges[s].was_active)
+        active = frozenset(s for s in told if self._gauges[s].is_active(now_s))
         use = ClaimUse(
             claim_id=claim_id,
             begin_ms=round(self.begin_s * 1000),
@@ -146,7 +153,7 @@ class ClaimGauges:
             stuck=0 if activity is None else activity.stuck,
             actors=0 if activity is None else activity.actors,
         )
-        self._told_active = any(gauge.was_active for gauge in self._gauges.values())
+        self._told_active = any(gauge.is_active(now_s) for gauge in self._gauges.values())
         self.begin_s, self._gpu = now_s, _Gpu()
         for gauge in self._gauges.values():
             gauge.cut()

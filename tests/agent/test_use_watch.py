@@ -56,6 +56,17 @@ def test_signal_is_active_in_the_whole_window(activity, signal):
     assert use.quiet == OF_SCHEDULER - {signal}
 
 
+def test_work_goes_on_in_a_window_that_no_look_fell_into():
+    """Reports may come quicker than looks: a claim that computes must not seem idle for that."""
+    gauges = gauges_of(Activity(processing=1))
+    told = [gauges.cut("c-1", at_s) for at_s in (1.0, 2.0, KNOWN_FOR_S, KNOWN_FOR_S + 0.5)]
+    assert [use.active for use in told] == [{Signal.TASKS}] * 3 + [frozenset()]
+    assert [Signal.TASKS in use.quiet for use in told] == [False] * 4
+    gauges.heard(Activity(), KNOWN_FOR_S + 1)
+    gauges.cut("c-1", KNOWN_FOR_S + 1)
+    assert Signal.TASKS in gauges.cut("c-1", KNOWN_FOR_S + 2).quiet
+
+
 def test_task_that_can_never_run_is_no_work():
     """It is told, and keeps nothing alive."""
     use = gauges_of(Activity(stuck=3), Activity(stuck=3)).cut("c-1", 1.0)
