@@ -3,6 +3,7 @@
 Made by `scheduler`. Clients count and run things on workers; the holder is none to them.
 """
 
+import asyncio
 import functools
 import inspect
 import itertools
@@ -19,6 +20,8 @@ from jupyter_gpupool.protocol.keeping import HOLDER_NAME
 
 from .unread import OPERATION, fail_dependents
 
+_GATHERED_S = 0.002
+"""For so long distributed gathers what it tells a client."""
 _USERS_CODE = frozenset({"run", "run_coroutine", "actor_execute"})
 _ASKED_OF_STREAM = ("update-graph", "cancel-keys")
 _ASKED = (
@@ -106,6 +109,20 @@ class ClaimScheduler(distributed.Scheduler):
         finally:
             self.runs -= is_run
         return answers
+
+    async def restart(self, **options: Any) -> None:
+        """Forget all tasks, have workers start anew, and answer once every client was told.
+
+        A client forgets its results when it is told. Where there is no worker to wait for, the
+        answer would come first, and what is asked of the claim right after it be forgotten, too.
+        """
+        await super().restart(**options)
+        while self._has_news_for_clients():  # noqa: ASYNC110 - a stream tells nobody when it is sent
+            await asyncio.sleep(_GATHERED_S)
+
+    def _has_news_for_clients(self) -> bool:
+        streams: Collection[Any] = self.client_comms.values()
+        return any(stream.buffer and not stream.closed() for stream in streams)
 
     async def restart_workers(self, workers: Collection[str] | None = None, **options: Any) -> Any:
         """Have workers start anew; the holder, whose results were released before, stays."""
