@@ -4,7 +4,7 @@ Kept by `use_watch`. A look says what was active since the one before it; too lo
 what went on is unknown, which no rule takes for idle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gpupool.pool.ids import ClaimId, LeaseId
@@ -80,19 +80,33 @@ class _Gauge:
 
 @dataclass(slots=True)
 class _Gpu:
-    """Utilisation since the last cut, in thousandths."""
+    """Utilisation since the last cut, in thousandths; without a look, what the last one saw."""
 
-    peak: int = 0
-    total: int = 0
-    looks: int = 0
-    was_unknown: bool = False
+    seen: list[DeviceUse] = field(default_factory=list)
+    last: DeviceUse | None = None
 
     def look(self, seen: DeviceUse) -> None:
-        peak, mean = seen.peak, seen.mean
-        if peak is None or mean is None:
-            self.was_unknown = True
-            return
-        self.peak, self.total, self.looks = max(self.peak, peak), self.total + mean, self.looks + 1
+        self.last = seen
+        self.seen.append(seen)
+
+    @property
+    def peak(self) -> int | None:
+        """The highest; None if any is unknown, or there was none."""
+        known = _all_known(tuple(use.peak for use in self._looks))
+        return min(max(known), WHOLE_USE) if known else None
+
+    @property
+    def mean(self) -> int | None:
+        """Rounded down; None likewise."""
+        known = _all_known(tuple(use.mean for use in self._looks))
+        return sum(known) // len(known) if known else None
+
+    @property
+    def _looks(self) -> Sequence[DeviceUse]:
+        return self.seen or ([] if self.last is None else [self.last])
+
+    def cut(self) -> None:
+        self.seen = []
 
 
 @dataclass(slots=True)
@@ -133,8 +147,7 @@ class ClaimGauges:
 
     def cut(self, claim_id: ClaimId, now_s: float) -> ClaimUse:
         """The window until now; the next one begins here."""
-        is_gpu_known = self._is_known(Signal.GPU, now_s) and self._gpu.looks > 0
-        is_gpu_known = is_gpu_known and not self._gpu.was_unknown
+        is_gpu_known = self._is_known(Signal.GPU, now_s)
         devices, activity = self._devices, self._activity
         told = [signal for signal in self._gauges if signal is not Signal.GPU]
         active = frozenset(s for s in told if self._gauges[s].is_active(now_s))
@@ -146,15 +159,16 @@ class ClaimGauges:
             leases=() if devices is None else devices.leases,
             active=active,
             quiet=frozenset(s for s in told if self._is_known(s, now_s)) - active,
-            gpu_peak=min(self._gpu.peak, WHOLE_USE) if is_gpu_known else None,
-            gpu_mean=self._gpu.total // self._gpu.looks if is_gpu_known else None,
+            gpu_peak=self._gpu.peak if is_gpu_known else None,
+            gpu_mean=self._gpu.mean if is_gpu_known else None,
             held_bytes=None if devices is None else devices.held_bytes,
             clients=activity.clients if activity and self._is_known(Signal.TASKS, now_s) else None,
             stuck=0 if activity is None else activity.stuck,
             actors=0 if activity is None else activity.actors,
         )
         self._told_active = any(gauge.is_active(now_s) for gauge in self._gauges.values())
-        self.begin_s, self._gpu = now_s, _Gpu()
+        self.begin_s = now_s
+        self._gpu.cut()
         for gauge in self._gauges.values():
             gauge.cut()
         return use

@@ -97,6 +97,17 @@ def test_use_of_devices_is_their_peak_and_their_mean():
     assert gauges.cut("c-1", 4.0).gpu_peak is None
 
 
+def test_use_of_devices_goes_on_in_a_window_that_no_look_fell_into():
+    """For as long as a look counts: a report that is asked for must not make a claim unknown."""
+    gauges = ClaimGauges(begin_s=0.0)
+    gauges.sampled(DeviceUse(leases=("l-1",), utilisations=(300,), held=(GIB,)), 0.5)
+    told = [gauges.cut("c-1", at_s) for at_s in (1.0, 1.1, KNOWN_FOR_S, KNOWN_FOR_S + 1)]
+    assert [(use.gpu_peak, use.gpu_mean) for use in told] == [(300, 300)] * 3 + [(None, None)]
+    gauges.sampled(DeviceUse(leases=("l-1",), utilisations=(None,), held=(GIB,)), KNOWN_FOR_S + 1)
+    gauges.cut("c-1", KNOWN_FOR_S + 2)
+    assert gauges.cut("c-1", KNOWN_FOR_S + 3).gpu_peak is None
+
+
 def test_memory_that_changes_is_activity_and_memory_that_is_held_is_not():
     """So a claim that only holds its memory is idle."""
     gauges = ClaimGauges(begin_s=0.0)
