@@ -52,7 +52,12 @@ def test_what_was_learned_is_shown_as_such() -> None:
 @pytest.mark.e2e
 def test_nothing_is_claimed_by_asking(pool: Pool) -> None:
     """A real pool answers, and holds no claim more."""
-    before = len(pool.background.run(lambda _say: pool.client.claims()))
+    before = _claims_of(pool)
     assert estimate(1, pool=pool).now
     assert estimate(60, pool=pool, expected="5min").never
-    assert len(pool.background.run(lambda _say: pool.client.claims())) == before
+    # One of an earlier test may still have been on its way out.
+    assert _claims_of(pool) <= before
+
+
+def _claims_of(pool: Pool) -> set[str]:
+    return {view.id for view in pool.background.run(lambda _say: pool.client.claims())}
